@@ -87,11 +87,20 @@ def tests(session: nox.Session) -> None:
     if "CI" in os.environ and not is_first:
         words += ["tests/golden", "tests/unit/dsw_asw"]
     _pytest(session, *words, mark="" if is_first else "not slow and not vm")
+    if is_first and os.environ.get("CI"):
+        _fresh_lives(session)
     if session.python == PYTHONS[-1] and os.environ.get("CI"):
         session.notify("vm", posargs=["--short", "--apart"])
         session.notify(
             "cri", posargs=["--version", "1.7", "--seconds", "180", "--", "-m", "cri and not slow"]
         )
+
+
+def _fresh_lives(session: nox.Session) -> None:
+    """Lives of whole nodes by both wirings, with seeds that each change of the code draws anew."""
+    for wiring in ((), ("--wiring", "examples.agent.simulated:agent")):
+        words = ("--seed-of", "src", "examples/agent", "--seconds", "60", "--faults", "1800", *wiring)
+        session.run("python", "-m", "nodealloc.testing.simulation", *words)
 
 
 @nox.session(python=PYTHONS[0])
