@@ -16,7 +16,6 @@ from nodealloc.podspec import Pod
 from nodealloc.runtime import (
     ContainerConfig,
     LinuxResources,
-    RunState,
     RuntimeLayer,
     RuntimeWatch,
     SandboxConfig,
@@ -199,5 +198,5 @@ class ConfinedRuntime(RuntimeLayer):
             one.id: Owner(uid, one.name)
             for uid, listing in self._watch.seen.snapshot().items()
             for one in listing.value.containers
-            if one.state in {RunState.RUNNING, RunState.UNKNOWN}
+            if one.state.may_run
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from nodealloc.cpuset import CpusetReconciler
 from nodealloc.node import NodeAllocator, confinement_of
 from nodealloc.podlife import PodFacts
-from nodealloc.runtime import RunState
 from nodealloc.topology import Owner
 
 __all__ = ["ContainerCpusets"]
@@ -25,7 +24,7 @@ class ContainerCpusets:
             return  # nobody could ask the runtime, from which nothing follows
         containers = () if known is None or known.report is None else known.report.containers
         records = [one.record for one in containers]
-        runs = {one.id: one.name for one in records if one.state in {RunState.RUNNING, RunState.UNKNOWN}}
+        runs = {one.id: one.name for one in records if one.state.may_run}
         for target in self._targets.pop(uid, ()):
             if target not in runs:
                 self._cpusets.remove(target)

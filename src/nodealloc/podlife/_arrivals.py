@@ -11,7 +11,7 @@ from nodealloc.podlife._record import PodWanted
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import Pod, is_mirror
-from nodealloc.runtime import PodListing, RunState
+from nodealloc.runtime import PodListing
 
 __all__ = ["Following", "Orphans", "Taking"]
 
@@ -113,5 +113,5 @@ class Orphans:
 def _lives(listing: PodListing) -> bool:
     """Whether anything of a pod runs, or may."""
     return any(one.is_ready for one in listing.sandboxes) or any(
-        one.state in {RunState.RUNNING, RunState.UNKNOWN} for one in listing.containers
+        one.state.may_run for one in listing.containers
     )

@@ -6,7 +6,7 @@ Who says yes and does nothing is asked again after a back-off, and that is told.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -56,8 +56,6 @@ class NotHeededError(RetryableError):
 
 _Asked: TypeAlias = tuple[str, Literal["stop", "kill", "remove", "start", "stop sandbox", "run sandbox"], str]
 """A key that tells requests apart, what is asked, and the id that it is asked of."""
-
-_RUNS: Final = frozenset({RunState.RUNNING, RunState.UNKNOWN})
 
 
 def answered(have: PodRecord, detail: Detail, acted: Acted, now_s: float, policy: BackOff, /) -> PodRecord:
@@ -190,7 +188,8 @@ def _name(detail: Detail) -> str:
 def _is_undone(one: Unheeded, states: Mapping[str, RunState], boxes: Mapping[str, bool]) -> bool:
     match one.verb:
         case "stop" | "kill":
-            return states.get(one.id) in _RUNS
+            state = states.get(one.id)
+            return state is not None and state.may_run
         case "stop sandbox":
             return boxes.get(one.id, False)
         case "start":

@@ -21,7 +21,6 @@ _CREATED: Final = RunState.CREATED
 _EXITED: Final = RunState.EXITED
 _RUNNING: Final = RunState.RUNNING
 _UNKNOWN: Final = RunState.UNKNOWN
-_MAY_RUN: Final = (_RUNNING, _UNKNOWN)
 _POLICY_NEVER: Final = RestartPolicy.NEVER
 
 _SUCCEEDED: Final = Latest(_EXITED, Exited(code=0), "Completed", None)
@@ -160,7 +159,7 @@ class _Walk:
             return None if self._restarts or one.restartable else latest
         if latest.report.record.sandbox_id == self._sandbox_id:
             return latest
-        if self._draft.rules.one_instance and latest.state in _MAY_RUN:
+        if self._draft.rules.one_instance and latest.state.may_run:
             # Its start came back after its sandbox had to go: it ends before another one starts.
             self._draft.older = (*self._draft.older, latest.report)
         return None

@@ -53,7 +53,7 @@ from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import Container, Pod, is_static
-from nodealloc.runtime import PodListing, RunState, RuntimeWatch
+from nodealloc.runtime import PodListing, RuntimeWatch
 
 __all__ = ["PodLives"]
 
@@ -299,8 +299,7 @@ class PodLives(Group):
         """
         if self._watch.heard().listing:
             seen = self._watch.seen.get(uid)
-            states = () if seen is None else [one.state for one in seen.containers]
-            return RunState.RUNNING in states or RunState.UNKNOWN in states
+            return seen is not None and any(one.state.may_run for one in seen.containers)
         record = self.pods.get(uid)
         ending = None if record is None else record.ending
         return ending is None or ending.kind is not EndingKind.REFUSED

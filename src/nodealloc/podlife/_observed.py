@@ -23,7 +23,6 @@ from nodealloc.runtime import (
 __all__ = ["Observed", "observe", "with_lost"]
 
 
-_MAY_RUN: Final = (RunState.RUNNING, RunState.UNKNOWN)
 _NOBODY: Final = frozenset[str]()
 
 
@@ -61,7 +60,7 @@ class Observed:
     @property
     def running(self) -> tuple[str, ...]:
         """Ids of containers that run, or may."""
-        return tuple(one.record.id for one in self.report.containers if one.record.state in _MAY_RUN)
+        return tuple(one.record.id for one in self.report.containers if one.record.state.may_run)
 
 
 def observe(

@@ -29,6 +29,11 @@ class RunState(enum.Enum):
     EXITED = "exited"
     UNKNOWN = "unknown"
 
+    @property
+    def may_run(self) -> bool:
+        """Whether it runs, or may as far as anybody knows."""
+        return self is RunState.RUNNING or self is RunState.UNKNOWN
+
 
 def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not value:
