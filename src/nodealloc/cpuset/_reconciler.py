@@ -194,13 +194,11 @@ class CpusetReconciler:
         What a write that is under way sends onto these CPUs may be there already: it counts.
         """
         own = self._allocator.exclusive_of(owner)
-        found: list[str] = []
-        for other, record in self._desired.snapshot().items():
-            if record.value.owner.workload == owner.workload:
-                continue
-            if not own.isdisjoint(self._sent_to(other)) or self._lacks_to_leave(other, own):
-                found.append(other)
-        return tuple(sorted(found)) if own else ()
+        if not own:
+            return ()
+        wanted = self._desired.snapshot().items()
+        others = [one for one, record in wanted if record.value.owner.workload != owner.workload]
+        return tuple(sorted(one for one in others if self._why_on(one, own)))
 
     @typed
     def wait_exclusive(self, target: str, /, *, timeout_s: float = 10.0) -> None:
@@ -219,9 +217,7 @@ class CpusetReconciler:
                 return ""
             if key == target:
                 return "" if is_in_line(desired, applied) else f"is not confined to {desired.cpus} yet"
-            # Asked first: a write that ends meanwhile stands in the record that is read afterwards.
-            sent = self._sent_to(key) & own
-            return self._lacks_to_leave(key, own) or (f"may be moved to {sent} just now" if sent else "")
+            return self._why_on(key, own)
 
         self.engine.wait_until((target, *self.intruders_of(owner)), lacks, timeout_s=timeout_s)
 
@@ -243,18 +239,16 @@ class CpusetReconciler:
             )
         return wanted
 
-    def _sent_to(self, target: str) -> CPUSet:
-        """CPUs that writes name of which nobody has said yet what came."""
-        writes = [one.detail.cpus for one in self.engine.unsettled(target) if one.verb == "write"]
-        return CPUSet(cpu for cpus in writes for cpu in cpus) if writes else CPUSet()
-
-    def _lacks_to_leave(self, target: str, own: CPUSet) -> str:
-        """Why a container counts as one that is on these CPUs, by its record; "" where it is not."""
+    def _why_on(self, target: str, own: CPUSet) -> str:
+        """Why a container counts as one that is on these CPUs; "" where it is not."""
+        # Asked before its record: a write that ends meanwhile stands in what is read afterwards.
+        writes = [one.detail.cpus & own for one in self.engine.unsettled(target) if one.verb == "write"]
         applied = self._actual.get(target)
-        if applied is None:
-            return "" if self._is_gone(target) else "nobody knows where it runs"
-        still_on = applied.cpus & own
-        return f"still runs on {still_on}" if still_on else ""
+        if applied is None and not self._is_gone(target):
+            return "nobody knows where it runs"
+        if applied is not None and (still_on := applied.cpus & own):
+            return f"still runs on {still_on}"
+        return next((f"may be moved to {one} just now" for one in writes if one), "")
 
     def _is_gone(self, target: str) -> bool:
         return any(isinstance(failure.error, TargetGoneError) for failure in self.engine.failures(target))
