@@ -193,11 +193,7 @@ class ProcessRuntime:
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
         with self._changed:
-            box = self._table.boxes.get(sandbox_id)
-            if box is None:
-                raise NoSuchRecordError("create_container", sandbox_id)
-            if not self._table.is_ready(box):
-                raise RuntimeRefusedError("create_container", "STOPPED", f"sandbox {sandbox_id} is not ready")
+            box = self._table.ready_box("create_container", sandbox_id)
             for one in self._table.inside(sandbox_id):
                 if (one.made.name, one.made.attempt) == (config.name, config.attempt):
                     words = f"container {one.made.id} has that name and attempt"
@@ -212,15 +208,15 @@ class ProcessRuntime:
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
         run = self._table.run("start_container", container_id)
-        self._has_sandbox(run)
+        self._table.ready_box("start_container", run.made.sandbox)
         begun = self._line.start(container_id)
         self._table.note(container_id)
         if not begun:
             ended = self._table.run("start_container", container_id).ended
             raise RuntimeRefusedError("start_container", "FAILED", ended.message if ended else "removed")
-        try:
-            self._has_sandbox(run)
-        except RuntimeRefusedError:  # stopped while it began, by somebody who did not see it run
+        try:  # it may have been stopped meanwhile by somebody who did not see this one run
+            self._table.ready_box("start_container", run.made.sandbox)
+        except (NoSuchRecordError, RuntimeRefusedError):
             self._end([run])
             raise
 
@@ -355,12 +351,6 @@ class ProcessRuntime:
             oom_score_adj=config.resources.oom_score_adj,
             log=str(Path(sandbox.log_directory, config.log_path)) if config.log_path else "",
         )
-
-    def _has_sandbox(self, run: Run) -> None:
-        with self._changed:
-            box = self._table.boxes.get(run.made.sandbox)
-            if box is None or not self._table.is_ready(box):
-                raise RuntimeRefusedError("start_container", "STOPPED", "its sandbox is not ready")
 
     def _end(self, runs: Sequence[Run]) -> None:
         """SIGKILL to all of them at once; returns when the end of each is known."""

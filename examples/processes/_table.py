@@ -19,6 +19,7 @@ from nodealloc.runtime import (
     PodListing,
     PodReport,
     RunState,
+    RuntimeRefusedError,
     SandboxRecord,
     SandboxReport,
 )
@@ -165,6 +166,20 @@ class Table:
         """Containers of a sandbox."""
         with self.changed:
             return [self.runs[one] for one in self._runs_in.get(sandbox_id, ())]
+
+    def ready_box(self, call: str, sandbox_id: str) -> Box:
+        """A sandbox that takes containers.
+
+        Raises:
+            NoSuchRecordError: There is none of that id.
+            RuntimeRefusedError: It was stopped.
+        """
+        with self.changed:
+            if (box := self.boxes.get(sandbox_id)) is None:
+                raise NoSuchRecordError(call, sandbox_id)
+            if not self.is_ready(box):
+                raise RuntimeRefusedError(call, "STOPPED", f"sandbox {sandbox_id} is not ready")
+            return box
 
     def is_ready(self, box: Box) -> bool:
         """Whether a sandbox takes containers."""

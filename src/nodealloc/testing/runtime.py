@@ -282,11 +282,11 @@ class FakeContainerRuntime(FakeImages):
 
         def work() -> None:
             one = self._there("start_container", container_id)
-            if one.record.state is not RunState.CREATED:
-                raise RuntimeRefusedError("start_container", "UNKNOWN", f"it is {one.record.state.value}")
-            if not self._is_ready(one.record.sandbox_id):
+            if (state := one.record.state) is not RunState.CREATED:
+                raise RuntimeRefusedError("start_container", "UNKNOWN", f"{container_id} is {state.value}")
+            if not self._is_ready(box := one.record.sandbox_id):
                 self._ended(one, Exited(code=128), "StartError")
-                raise RuntimeRefusedError("start_container", "UNKNOWN", "its sandbox is not ready")
+                raise RuntimeRefusedError("start_container", "UNKNOWN", f"sandbox {box} is not ready")
             record = attrs.evolve(one.record, state=RunState.RUNNING)
             self._containers[container_id] = attrs.evolve(one, record=record, started_unix_s=self._unix_s())
 
