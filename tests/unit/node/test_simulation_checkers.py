@@ -298,16 +298,38 @@ def test_no_restart_is_due_of_who_may_have_to_make_room() -> None:
     scene.wants("w")
 
 
+def ends_by_itself(*, main_ends: bool) -> Scene:
+    """A pod of two sidecars, of which one was asked to end twenty seconds ago with all of its thirty."""
+    scene = Scene()
+    scene.outside.deeds.listen(GraceIsGiven(scene.outside).heard)
+    sidecars = tuple(attrs.evolve(APP, name=name, restartable=True) for name in ("first", "last"))
+    scene.wants(init_containers=sidecars, termination_grace_period_seconds=30)
+    main, last = scene.runs(), scene.runs(name="last")
+    if main_ends:
+        scene.crashes(main, 0)
+    scene.ends(last, 30.0)
+    scene.clock.advance(20.0)
+    return scene
+
+
 @pytest.mark.parametrize(("grace_s", "is_heard"), [(10.0, False), (5.0, True)])
 def test_a_deletion_gives_no_more_time_to_who_ends_already(grace_s: float, *, is_heard: bool) -> None:
     """Twenty of the thirty seconds are over that a pod had which came to its end by itself."""
-    scene = Scene()
-    scene.outside.deeds.listen(GraceIsGiven(scene.outside).heard)
-    scene.wants(containers=(APP, attrs.evolve(APP, name="other")), termination_grace_period_seconds=30)
-    first, second = scene.runs(), scene.runs(name="other")
-    scene.ends(first, 30.0)
-    scene.clock.advance(20.0)
+    scene = ends_by_itself(main_ends=True)
+    first = scene.runs(name="first")
     scene.deleted(grace_s=30.0)
-    words = r"u/other gets 5 s to end, and 10\.0 s of the pod's are left"
+    words = r"u/first gets 5 s to end, and 10\.0 s of the pod's are left"
     with pytest.raises(AssertionError, match=words) if is_heard else contextlib.nullcontext():
-        scene.ends(second, grace_s)
+        scene.ends(first, grace_s)
+
+
+@pytest.mark.parametrize("main_ends", [True, False])
+def test_a_pod_that_goes_on_has_all_the_time_of_its_deletion(*, main_ends: bool) -> None:
+    """Its main container runs, or it has another sandbox since: that one of it was asked to end is no end."""
+    scene = ends_by_itself(main_ends=main_ends)
+    if main_ends:
+        scene.happens(What.SANDBOX_MADE, uid="u")
+    first = scene.runs(name="first")
+    scene.deleted(grace_s=30.0)
+    with pytest.raises(AssertionError, match=r"u/first gets 10 s to end, and 30\.0 s of the pod's are left"):
+        scene.ends(first, 10.0)

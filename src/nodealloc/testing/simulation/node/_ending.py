@@ -47,6 +47,8 @@ class GraceIsGiven(RoomHeard):
         """The first signal of a container leaves it what is left of its pod's grace."""
         self.hear_probe(deed)
         self.hear_critical(deed)
+        if deed.what is What.SANDBOX_MADE:
+            self._own_ends.pop(deed.uid, None)  # it goes on in this one
         if isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
             # It began to end for a reason of its own, or of its pod's: that grace counts.
             self._asked |= {deed.id} if deed.uid not in self.outside.read else set()
@@ -60,10 +62,9 @@ class GraceIsGiven(RoomHeard):
         if self.is_init(deed) or not isinstance(deed.value, float | int):
             return
         own = self._own_ends.get(deed.uid)
-        if deed.uid not in self.outside.read:
+        if own is None and deed.uid not in self.outside.read and not self.main_runs(deed.uid):
             # The pod comes to its end by itself: its time runs from here, for who is asked later.
-            until_s = deed.at_s + deed.value, self.outside.passed_s + deed.value
-            self._own_ends.setdefault(deed.uid, until_s)
+            self._own_ends[deed.uid] = deed.at_s + deed.value, self.outside.passed_s + deed.value
         if deletion is None:
             return
         left_s = min(deletion.deadline_s - deed.at_s, deletion.passed_deadline_s - self.outside.passed_s)
