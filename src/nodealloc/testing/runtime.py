@@ -110,7 +110,9 @@ class FakeContainerRuntime(FakeImages):
         self._feeds: dict[int, Callable[[], None]] = {}
         self._broken = threading.Event()
         self.oddities: list[Oddity] = []
-        self.commands: Callable[[str, Sequence[str]], CommandResult] = lambda *_: CommandResult(code=0)
+        self.commands: Callable[[str, Sequence[str]], CommandResult] = lambda _id, _argv: CommandResult(
+            code=0
+        )
         self.health_told: RuntimeHealth = RuntimeHealth(
             conditions={
                 "RuntimeReady": RuntimeCondition(holds=True),

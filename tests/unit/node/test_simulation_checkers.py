@@ -281,21 +281,22 @@ def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None
         scene.wants("v")
 
 
-def test_no_restart_is_due_of_who_may_have_to_make_room() -> None:
-    """Neither of what ended before the critical pod came, nor of what ended while it waited."""
+@pytest.mark.parametrize(("waits_s", "after_s", "is_due"), [(60.0, 39.0, False), (60.0, 41.0, True)])
+def test_a_restart_waits_for_a_critical_pod(waits_s: float, after_s: float, *, is_due: bool) -> None:
+    """Its pod may have to make room until that one has a sandbox; its grace later it has ended, or goes on."""
     scene = Scene()
     scene.outside.only_ends = True
     scene.outside.deeds.listen(RestartsCome(scene.outside).heard)
-    for uid in ("u", "v"):
-        scene.wants(uid)
-    first, second = scene.runs(), scene.runs("v")
-    scene.crashes(first)
+    scene.wants(termination_grace_period_seconds=30)
+    scene.crashes(scene.runs())
     scene.wants("critical")
     scene.outside.pods[FILE]["critical"] = scene.outside.pods[API].pop("critical")
-    scene.happens(What.WANTED, uid="critical")
-    scene.crashes(second)
-    scene.clock.advance(60.0)
-    scene.wants("w")
+    scene.clock.advance(waits_s)
+    scene.runs("critical")
+    scene.clock.advance(after_s)
+    words = "u/app has ended, its wait is over, and 11 s later it does not"
+    with pytest.raises(AssertionError, match=words) if is_due else contextlib.nullcontext():
+        scene.wants("v")
 
 
 def ends_by_itself(*, main_ends: bool) -> Scene:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-import attrs
-
 from nodealloc.podfacts import Exited, PodStatus
 from nodealloc.podspec import Container, Probe, RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
 from nodealloc.testing.simulation.node._in_time import Owed
-from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP, STARTED
 
 __all__ = ["DeadlinesEnd", "EditsAreMade", "HooksAreRun", "ProbesGoOn", "RestartsCome"]
@@ -196,7 +194,7 @@ class RestartsCome(RoomHeard):
 
     words = (
         "where nothing goes wrong but kills, a container that has to start again does when its wait is over, "
-        "unless its pod may have to make room for a critical one"
+        "unless its pod makes room for a critical one, which ends it"
     )
 
     def __init__(self, outside: Outside) -> None:
@@ -208,6 +206,7 @@ class RestartsCome(RoomHeard):
         self._next_s = math.inf
         self._over: set[str] = set()
         self._edited_s = -_FETCHED_S
+        self._room_s = -math.inf
 
     def heard(self, deed: Deed, /) -> None:
         """It starts in time."""
@@ -225,20 +224,16 @@ class RestartsCome(RoomHeard):
             self._edited_s = deed.at_s
             self._owed.clear()
         elif deed.what is What.SANDBOX_MADE:
+            if deed.uid in self.outside.pods[FILE]:
+                self._room_s = deed.at_s
             self._owed = {one: owed for one, owed in self._owed.items() if one[0] != deed.uid}
         elif deed.what is What.KILLED:
             self._put_off()
-        elif deed.what is What.WANTED and self._owed:
-            # Whose pod makes room for a critical one that came is for the agent to choose. To ask who runs
-            # lets what is due end, which is heard here meanwhile.
-            waiting = [one for one in tuple(self._owed) if self.makes_room(attrs.evolve(deed, uid=one[0]))]
-            for one in waiting:
-                self._owed.pop(one, None)
         elif deed.what is What.STARTED:
             self._starts[key] += 1
             self._owed.pop(key, None)
             self._before_s[key] = deed.at_s
-        elif deed.what is What.ENDED and self._restarts(deed) and not self.makes_room(deed):
+        elif deed.what is What.ENDED and self._restarts(deed):
             if deed.at_s - self._before_s.get(key, deed.at_s) > _ANEW_S + _COMES_S:
                 self._starts[key] = 1
             count = self._starts[key]
@@ -263,8 +258,10 @@ class RestartsCome(RoomHeard):
         }
 
     def _has_come(self, now_s: float) -> None:
+        if self._is_room_wanted():
+            self._room_s = now_s
         dues = {
-            key: max(sum(owed), self._hooked_s.get(key[0], -math.inf) + _COMES_S)
+            key: max(sum(owed), self._hooked_s.get(key[0], -math.inf) + _COMES_S, self._has_ended_by(key[0]))
             for key, owed in self._owed.items()
         }
         for (uid, name), due_s in dues.items():
@@ -275,6 +272,18 @@ class RestartsCome(RoomHeard):
             )
         self._owed = {key: owed for key, owed in self._owed.items() if dues[key] >= now_s}
         self._next_s = min((dues[key] for key in self._owed), default=math.inf)
+
+    def _is_room_wanted(self) -> bool:
+        """Whether a critical pod, which static ones are, has no sandbox yet."""
+        boxed = {one.record.pod.uid for one in self.outside.containers.sandboxes}
+        return bool(self.outside.pods[FILE].keys() - boxed - self._over)
+
+    def _has_ended_by(self, uid: str) -> float:
+        """By when a pod has ended that was chosen to make room; long ago where nobody wanted any."""
+        pod = self.pod(uid)
+        if pod is None or uid in self.outside.pods[FILE]:
+            return -math.inf
+        return max(self._room_s, self._left_s) + pod.termination_grace_period_seconds + _COMES_S
 
     def _restarts(self, deed: Deed) -> bool:
         """Whether a main container ended that its policy has start again."""
