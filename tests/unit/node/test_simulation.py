@@ -245,6 +245,26 @@ def test_a_container_that_ends_again_has_to_wait() -> None:
         happens(What.STARTED, 2.0)
 
 
+@pytest.mark.parametrize(("heard_after_s", "fits"), [(3.0, False), (5.0, True)])
+def test_an_end_counts_from_when_it_may_be_seen(heard_after_s: float, *, fits: bool) -> None:
+    """Ten minutes after the last start a container begins anew, also if it ended shortly before."""
+    clock = SimulatedClock()
+    (kind,) = (one for one in GUARANTEES if one.__name__ == "RestartsWait")
+    checker = kind(Outside(clock, random.Random(1)))
+
+    def happens(what: What, after_s: float) -> None:
+        clock.advance(after_s)
+        checker.heard(Deed(what=what, at_s=clock.awake_s, uid="uid-1", name="app"))
+
+    for what, after_s in ((What.STARTED, 1.0), (What.ENDED, 1.0), (What.STARTED, 0.0), (What.ENDED, 596.0)):
+        happens(what, after_s)
+    with contextlib.nullcontext() if fits else pytest.raises(AssertionError, match="and not 10 s"):
+        happens(What.STARTED, heard_after_s)
+    if fits:
+        happens(What.ENDED, 1.0)
+        happens(What.STARTED, 10.0)
+
+
 def test_containers_are_confined_as_they_were_granted() -> None:
     """In honest lives some containers get one CPU for themselves, and others are moved off it."""
     confined: dict[str, list[CPUSet]] = {}

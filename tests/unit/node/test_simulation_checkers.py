@@ -283,7 +283,7 @@ def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None
 
 @pytest.mark.parametrize(("waits_s", "after_s", "is_due"), [(60.0, 39.0, False), (60.0, 41.0, True)])
 def test_a_restart_waits_for_a_critical_pod(waits_s: float, after_s: float, *, is_due: bool) -> None:
-    """Its pod may have to make room until that one has a sandbox; its grace later it has ended, or goes on."""
+    """Its pod may have to make room until that one has a sandbox; its grace later it has ended or goes on."""
     scene = Scene()
     scene.outside.only_ends = True
     scene.outside.deeds.listen(RestartsCome(scene.outside).heard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from nodealloc.podfacts import PodStatus
@@ -214,15 +215,19 @@ class RestartsWait(Guarantee):
             self._ended_s[key] = now_s
         if deed.what is What.STARTED:
             ended_s = self._ended_s.pop(key, None)
+            before_s = self._before_s.get(key, math.inf)
             # A start counts from when it was decided, which was after the end before it.
-            if ended_s is not None and ended_s - self._before_s.get(key, ended_s) >= _ANEW_S:
+            if ended_s is not None and ended_s - before_s >= _ANEW_S:
                 self._starts[key] = 0
             if self._starts[key] >= 2 and ended_s is not None:
                 waits_s = min(_BACK_OFF_S * 2.0 ** (self._starts[key] - 2), _LONGEST_S)
-                assert now_s - ended_s >= waits_s - _SLACK_S, (
+                has_waited = now_s - ended_s >= waits_s - _SLACK_S
+                # An end counts from when it is seen, which may be as late as this start.
+                assert has_waited or now_s - before_s >= _ANEW_S, (
                     f"{deed.uid}/{deed.name} starts {now_s - ended_s:.1f} s after it ended again, "
                     f"and not {waits_s:g} s"
                 )
+                self._starts[key] *= has_waited
             self._starts[key] += 1
             self._before_s[key] = now_s if ended_s is None else ended_s
 
