@@ -16,7 +16,7 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy
+from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, RestartPolicy
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
@@ -24,9 +24,10 @@ from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._ending import GraceIsGiven
 from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._outside import API, FILE
-from nodealloc.testing.simulation.node._pods import POST_START
+from nodealloc.testing.simulation.node._pods import POST_START, STARTED
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
+from nodealloc.testing.simulation.node._slowness import StartupFirst
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._told import ReadinessStands, ReadyFallsFirst
 from tests.unit.node.simulated_scene import APP, Scene
@@ -334,3 +335,24 @@ def test_a_pod_that_goes_on_has_all_the_time_of_its_deletion(*, main_ends: bool)
     scene.deleted(grace_s=30.0)
     with pytest.raises(AssertionError, match=r"u/first gets 10 s to end, and 30\.0 s of the pod's are left"):
         scene.ends(first, 10.0)
+
+
+@pytest.mark.parametrize("strays", [0, 1])
+def test_only_a_call_that_was_begun_twice_asks_again_whether_a_container_has_started(strays: int) -> None:
+    """An executor that begins a call by itself may do so after the answer of the first was told."""
+    scene = Scene()
+    checker = StartupFirst(scene.outside)
+    scene.outside.strays = lambda: 0
+    scene.outside.deeds.listen(checker.heard)
+    scene.wants(container=attrs.evolve(APP, startup_probe=Probe(exec=ExecAction(command=(STARTED,)))))
+    made = scene.runs()
+    asked = Deed(what=What.RAN, at_s=0.0, uid="u", name="app", id=made, value=Ran(STARTED, "0"))
+    checker.heard(asked)
+    scene.outside.strays = lambda: strays
+    up = ContainerStatus(name="app", state=ContainerRunning(), started=True, container_id=f"sim://{made}")
+    scene.outside.tell("u", PodStatus(phase=PodPhase.RUNNING, containers=(up,)))
+    scene.outside.strays = lambda: 9
+    for _ in range(strays):
+        checker.heard(asked)
+    with pytest.raises(AssertionError, match="is asked whether it has started, and was told to have"):
+        checker.heard(asked)

@@ -14,7 +14,10 @@ from nodealloc.testing.simulation._chance import Chance
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._strands import Left, Strand, Strands
 
-__all__ = ["Killed", "LastingExecutor", "Rest", "SeededExecutor"]
+__all__ = ["STRAY", "Killed", "LastingExecutor", "Rest", "SeededExecutor"]
+
+STRAY = frozenset({"executor refuses late", "executor is interrupted", "executor doubles"})
+"""Faults after which a call begins although nobody waits for it, perhaps long after others were asked for."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

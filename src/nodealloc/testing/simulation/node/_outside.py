@@ -52,6 +52,7 @@ class Outside:
             while the machine sleeps.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
+        strays: How many calls an executor has begun so far for which nobody waits.
         files: What is on the disk of the agent's store, by path.
         is_calm: From now on nothing ends by itself.
         machine: What the agent gives out.
@@ -70,6 +71,7 @@ class Outside:
         self.is_calm: bool = False
         self.only_hangs: bool = False
         self.only_ends: bool = False
+        self.strays: Callable[[], int] = int
         self.files: Callable[[], Mapping[str, bytes]] = dict
         self.machine: Machine = Machine(cpus=())
         self.is_aligned: bool = False

@@ -15,6 +15,7 @@ from nodealloc.dsw_asw import Driven, Reconciler
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.testing.simulation._chance import ORDINARY, Strike
+from nodealloc.testing.simulation._executor import STRAY
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation._silence import silence
@@ -128,6 +129,7 @@ class NodeSimulation:
         )
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
+        self.outside.strays = lambda: sum(chance.struck[one] for one in STRAY)
         self._amid = Amid(self.outside)
         self._disk = MachineDisk(chance)
         self.outside.files = lambda: self._disk.disk.files()  # noqa: PLW0108 - it is replaced
