@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, ParamSpec, TypeVar, cast, get_origin
 
 import attrs
@@ -23,7 +23,7 @@ _NAMED: Final = 8
 
 
 _OPEN: Final[dict[str, object]] = {
-    "__slots__": (),
+    "__init__": object.__init__,
     "__setattr__": object.__setattr__,
     "__delattr__": object.__delattr__,
 }
@@ -55,21 +55,18 @@ def init_of(made: type[T]) -> Callable[P, None]:
     return cast("Callable[P, None]", made.__init__)
 
 
-def filling(made: type[object]) -> object:
-    """Makes values of a class by setting the fields that its `__init__` takes: one line a field."""
-    fields = {field.alias or field.name: field for field in _fields(made) if field.init}
-    scope: dict[str, object] = {"_made": made, "_new": object.__new__}
+def filling(made: type[object], without: Collection[str] = ()) -> object:
+    """Makes values of a class by setting its fields, but for some: one line a field."""
+    fields = {field.alias or field.name: field for field in _fields(made) if field.name not in without}
+    scope: dict[str, object] = {"_made": made}
     scope |= {f"_d{number}": _default(field) for number, field in enumerate(fields.values())}
     lines = [f"def make({_parameters(fields, made_anew=False)}):"]
-    if made.__dictoffset__:
-        lines += ["  one = _new(_made)", "  held = one.__dict__"]
-        lines += [f"  held[{field.name!r}] = {name}" for name, field in fields.items()]
-    else:
-        # Filled while it is of a class that lets fields be set: half of the time of the slots' own setters.
-        scope["_open"] = type(f"_Open{made.__name__}", (made,), _OPEN)
-        lines += ["  one = _new(_open)"]
-        lines += [f"  one.{field.name} = {name}" for name, field in fields.items()]
-        lines += ["  one.__class__ = _made"]
+    # Filled while it is of a class that lets fields be set: half of the time of attrs' own setters.
+    own = {} if made.__dictoffset__ else {"__slots__": ()}
+    scope["_open"] = type(f"_Open{made.__name__}", (made,), _OPEN | own)
+    lines += ["  one = _open()"]
+    lines += [f"  one.{field.name} = {name}" for name, field in fields.items()]
+    lines += ["  one.__class__ = _made"]
     exec("\n".join([*lines, "  return one"]), scope)  # noqa: S102 - of names of fields alone
     return scope["make"]
 

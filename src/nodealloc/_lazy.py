@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, overload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["lazy", "ready"]
+__all__ = ["lazy"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,11 +42,3 @@ class lazy(Generic[T, R]):  # noqa: N801 - a decorator, named as decorators are
             return self
         found = instance.__dict__[self._name] = self._work(instance)
         return found
-
-
-def ready(instance: T, /) -> T:
-    """The instance with all that its class works out lazily worked out now, before somebody waits for it."""
-    for name, attribute in vars(type(instance)).items():
-        if isinstance(attribute, lazy):
-            getattr(instance, name)
-    return instance

@@ -139,10 +139,11 @@ def typed_fields_on_error(made: type[T], /) -> type[T]:
     return made
 
 
-def trusting(made: Callable[P, T], /) -> Callable[P, T]:
+def trusting(made: Callable[P, T], /, *later: str) -> Callable[P, T]:
     """Makes values of a class of attrs out of values that were looked at: sets their fields and does no more.
 
     Nothing is converted, validated or worked out, and of the defaults only those are
-    known that are no factories.
+    known that are no factories. Fields named as `later` may be left out: they are not
+    set then, and the `__getattr__` of the class works them out.
     """
-    return cast("Callable[P, T]", filling(cast("type[object]", made)))
+    return cast("Callable[P, T]", filling(cast("type[object]", made), later))

@@ -121,7 +121,7 @@ class Admitted:
         return "admitted"
 
 
-@attrs.frozen(kw_only=True, slots=False)  # a dict is filled faster than slots
+@attrs.frozen(kw_only=True)
 class Refused:
     """It may not come in; nothing was changed by asking.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 import attrs
 
 from nodealloc._arguments import check, choice, wrong
-from nodealloc._lazy import lazy, ready
+from nodealloc._derived import Derives
 from nodealloc._typed import typed_fields
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._layout import CpuLayout
@@ -54,9 +54,22 @@ def _cores_of_reserved(policy: StaticPolicy) -> int:
     return policy.layout.siblings(policy.reserved.mask)
 
 
+def _pool(policy: StaticPolicy) -> int:
+    strict = policy.options.strict_cpu_reservation
+    return policy.allocatable if strict else policy.layout.cpus
+
+
+def _allocatable(policy: StaticPolicy) -> int:
+    return policy.layout.cpus & ~policy.reserved.mask
+
+
+def _hint_table(policy: StaticPolicy) -> HintTable:
+    return _table(policy.layout, policy.options.align_by_socket)
+
+
 @typed_fields
-@attrs.frozen(kw_only=True, slots=False)
-class StaticPolicy:
+@attrs.frozen(kw_only=True)
+class StaticPolicy(Derives):
     """Whole CPUs for those that qualify, a shared pool for the rest: `static`.
 
     Build it with `of`, which checks everything against the machine.
@@ -74,6 +87,9 @@ class StaticPolicy:
             that an init member lends count as free. The kubelet does neither.
             Always on where cores differ in size.
         reserved_cores: All CPUs of cores with a reserved CPU, as a mask.
+        allocatable: CPUs that could ever be held, as a mask.
+        pool: CPUs that are shared while nobody holds any, as a mask.
+        hint_table: Masks of the machine's NUMA nodes, ready to be filtered.
     """
 
     layout: CpuLayout
@@ -84,6 +100,13 @@ class StaticPolicy:
     resizable: bool = False
     only_whole_cores: bool = False
     reserved_cores: int = attrs.field(init=False, default=attrs.Factory(_cores_of_reserved, takes_self=True))
+    allocatable: int = attrs.field(
+        init=False, eq=False, repr=False, default=attrs.Factory(_allocatable, takes_self=True)
+    )
+    pool: int = attrs.field(init=False, eq=False, repr=False, default=attrs.Factory(_pool, takes_self=True))
+    hint_table: HintTable = attrs.field(
+        init=False, eq=False, repr=False, default=attrs.Factory(_hint_table, takes_self=True)
+    )
 
     name = "static"
 
@@ -128,7 +151,7 @@ class StaticPolicy:
             raise wrong("StaticPolicy.of, picker", picker, "an object with a method pick")
         _check_fit(chosen, layout, topology_policy)
         taker = _picker(chosen, layout) if picker is None else picker
-        made = cls(
+        return cls(
             layout=layout,
             options=chosen,
             reserved=_reserved(reserved, layout, taker),
@@ -137,30 +160,7 @@ class StaticPolicy:
             resizable=resizable,
             only_whole_cores=only_whole_cores or not layout.uniform,
         )
-        return ready(made)
 
-    def __getstate__(self) -> Mapping[str, object]:
-        """The fields alone: what was worked out from them is worked out again."""
-        return {name: getattr(self, name) for name in _FIELDS}
-
-    @lazy
-    def pool(self) -> int:
-        """CPUs that are shared while nobody holds any, as a mask."""
-        strict = self.options.strict_cpu_reservation
-        return self.layout.cpus & ~self.reserved.mask if strict else self.layout.cpus
-
-    @lazy
-    def allocatable(self) -> int:
-        """CPUs that could ever be held, as a mask."""
-        return self.layout.cpus & ~self.reserved.mask
-
-    @lazy
-    def hint_table(self) -> HintTable:
-        """Masks of the machine's NUMA nodes, ready to be filtered."""
-        return _table(self.layout, self.options.align_by_socket)
-
-
-_FIELDS = tuple(field.name for field in attrs.fields(StaticPolicy))
 
 CpuPolicy: TypeAlias = Union[NonePolicy, StaticPolicy]
 """A policy of `CpuAllocator`."""

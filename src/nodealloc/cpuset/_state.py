@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, cast
 
 import attrs
 
 from nodealloc._arguments import check, within, wrong
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import Frozen, extended, freeze
-from nodealloc._lazy import lazy
 from nodealloc._typed import trusting, typed_fields, typed_methods
 from nodealloc.idset import CPUSet
 from nodealloc.topology import Claim, Owner, lent
@@ -41,7 +41,7 @@ class Assignment:
 
 @typed_methods
 @typed_fields
-@attrs.frozen(kw_only=True, slots=False)
+@attrs.frozen(kw_only=True)
 class CpuState:
     """All assignments of a node; everything else is worked out from them.
 
@@ -53,35 +53,27 @@ class CpuState:
             members.
         generation: Grows with every change; two states are equal when their
             assignments are.
+        held: CPUs that somebody holds, as a mask.
+        shared_milli_cpu: Sum of what members with exclusive CPUs may use of the shared pool besides.
     """
 
     assignments: Mapping[str, Mapping[str, Assignment]] = attrs.field(
         factory=Frozen[str, Mapping[str, Assignment]], validator=freeze
     )
     generation: int = attrs.field(default=0, eq=False)
+    held: int = attrs.field(init=False, eq=False, repr=False)
+    shared_milli_cpu: int = attrs.field(init=False, eq=False, repr=False)
+    _apart: bool = attrs.field(init=False, eq=False, repr=False)
+    """Whether no CPU is held by two workloads; a remembered state need not be like that."""
 
-    def __getstate__(self) -> Mapping[str, object]:
-        """The fields alone: what was worked out from them is worked out again."""
-        return {"assignments": self.assignments, "generation": self.generation}
-
-    @lazy
-    def held(self) -> int:
-        """CPUs that somebody holds, as a mask."""
-        mask = 0
-        for members in self.assignments.values():
-            mask |= _union(members.values())
-        return mask
-
-    @lazy
-    def _apart(self) -> bool:
-        """Whether no CPU is held by two workloads; a remembered state need not be like that."""
+    def __attrs_post_init__(self) -> None:
         unions = [_union(members.values()) for members in self.assignments.values()]
-        return sum(map(int.bit_count, unions)) == self.held.bit_count()
-
-    @lazy
-    def shared_milli_cpu(self) -> int:
-        """Sum of what members with exclusive CPUs may use of the shared pool besides."""
-        return sum(assignment.shared_milli_cpu for _, assignment in self.items())
+        held = 0
+        for cpus in unions:
+            held |= cpus
+        _set(self, "held", held)
+        _set(self, "shared_milli_cpu", sum([one.shared_milli_cpu for _, one in self.items()]))
+        _set(self, "_apart", sum(map(int.bit_count, unions)) == held.bit_count())
 
     def items(self) -> Iterator[tuple[Owner, Assignment]]:
         """Every owner with its assignment, in the order of admission."""
@@ -104,20 +96,21 @@ class CpuState:
     def with_assignment(self, owner: Owner, assignment: Assignment, /) -> CpuState:
         """This state with the owner holding exactly that."""
         members = self.assignments.get(owner.workload, _NOBODY)
-        after = _state(
-            assignments=with_entry(
-                self.assignments, owner.workload, extended(members, owner.member, assignment)
-            ),
-            generation=self.generation + 1,
+        assignments = with_entry(
+            self.assignments, owner.workload, extended(members, owner.member, assignment)
         )
-        if owner.member not in members:
-            # Worked out from this state, so that it takes no longer the more workloads there are.
-            cpus, held, known = assignment.cpus.mask, self.held, after.__dict__
-            known["held"] = held | cpus
-            known["shared_milli_cpu"] = self.shared_milli_cpu + assignment.shared_milli_cpu
-            both = cpus & held
-            known["_apart"] = self._apart and not (both and both & ~_union(members.values()))
-        return after
+        if owner.member in members:
+            return CpuState(assignments=assignments, generation=self.generation + 1)
+        # Worked out from this state, so that it takes no longer the more workloads there are.
+        cpus, held = assignment.cpus.mask, self.held
+        both = cpus & held
+        return _state(
+            assignments=assignments,
+            generation=self.generation + 1,
+            held=held | cpus,
+            shared_milli_cpu=self.shared_milli_cpu + assignment.shared_milli_cpu,
+            apart=self._apart and not (both and both & ~_union(members.values())),
+        )
 
     def without(self, workload: str, member: str | None = None, /) -> CpuState:
         """This state without a member, or without a whole workload; `self` where unknown."""
@@ -132,18 +125,34 @@ class CpuState:
             if left
             else without_entry(self.assignments, workload)
         )
-        after = _state(assignments=assignments, generation=self.generation + 1)
-        if self._apart:
-            gone = sum([held.shared_milli_cpu for name, held in members.items() if name not in left])
-            after.__dict__.update(
-                held=self.held & ~_union(members.values()) | _union(left.values()),
-                shared_milli_cpu=self.shared_milli_cpu - gone,
-                _apart=True,
-            )
-        return after
+        if not self._apart:
+            return CpuState(assignments=assignments, generation=self.generation + 1)
+        gone = sum([held.shared_milli_cpu for name, held in members.items() if name not in left])
+        return _state(
+            assignments=assignments,
+            generation=self.generation + 1,
+            held=self.held & ~_union(members.values()) | _union(left.values()),
+            shared_milli_cpu=self.shared_milli_cpu - gone,
+            apart=True,
+        )
 
 
-_state = trusting(CpuState)
+class _Maker(Protocol):
+    """Makes a state of all that there is of it."""
+
+    def __call__(
+        self,
+        *,
+        assignments: Mapping[str, Mapping[str, Assignment]],
+        generation: int,
+        held: int,
+        shared_milli_cpu: int,
+        apart: bool,
+    ) -> CpuState: ...
+
+
+_state = cast("_Maker", trusting(CpuState))
+_set = object.__setattr__
 _NOBODY: Mapping[str, Assignment] = Frozen()
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import attrs
 
 from nodealloc._arguments import check
-from nodealloc._lazy import ready
 from nodealloc.cpuset._policy import CpuPolicy, NonePolicy, StaticPolicy
 from nodealloc.cpuset._state import CpuState
 from nodealloc.idset import CPUSet
 
 __all__ = ["CpuStock"]
 
-_NOTHING_HELD = ready(CpuState())
+_NOTHING_HELD = CpuState()
 
 _POLICY = "StaticPolicy.of(machine) or NonePolicy.of(machine)"
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import attrs
 
-from nodealloc._lazy import lazy, ready
+from nodealloc._derived import Derives
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits
 from nodealloc.machine import Machine, NumaNode
@@ -54,8 +54,8 @@ class _Columns(dict[NumaMask, tuple[int, ...]]):
         return found
 
 
-@attrs.frozen(kw_only=True, slots=False)
-class Layout:
+@attrs.frozen(kw_only=True)
+class Layout(Derives):
     """Memory of a machine, less what the system keeps.
 
     Attributes:
@@ -65,6 +65,13 @@ class Layout:
         total: Bytes that there are; ordinary memory includes the huge pages.
         system_reserved: Bytes that the system keeps.
         allocatable: Bytes that may be granted.
+        mask: All nodes.
+        singles: Every node as a mask of its own, ascending.
+        sets: Every set of nodes, where the machine has so few nodes that they are listed.
+        row: Row of a resource by its name.
+        pages: Bytes of a page, one figure a resource; 1 for ordinary memory.
+        most: The largest allocatable amount of any node, one figure a resource.
+        columns: Positions of a set of nodes, ascending; every bit must be one of `nodes`.
     """
 
     nodes: tuple[int, ...]
@@ -73,6 +80,37 @@ class Layout:
     total: tuple[Row, ...]
     system_reserved: tuple[Row, ...]
     allocatable: tuple[Row, ...]
+    mask: NumaMask = attrs.field(init=False, eq=False, repr=False)
+    singles: tuple[NumaMask, ...] = attrs.field(init=False, eq=False, repr=False)
+    sets: NodeSets | None = attrs.field(init=False, eq=False, repr=False)
+    row: Mapping[str, int] = attrs.field(init=False, eq=False, repr=False)
+    pages: Row = attrs.field(init=False, eq=False, repr=False)
+    most: Row = attrs.field(init=False, eq=False, repr=False)
+    columns: Mapping[NumaMask, tuple[int, ...]] = attrs.field(init=False, eq=False, repr=False)
+    _holders: tuple[Callable[[int], int], ...] = attrs.field(init=False, eq=False, repr=False)
+    _narrowest: dict[Demand, int] = attrs.field(init=False, eq=False, repr=False)
+    _known_amounts: dict[tuple[int, NumaMask], tuple[tuple[NumaMask, int], ...]] = attrs.field(
+        init=False, eq=False, repr=False
+    )
+    _sums: tuple[dict[NumaMask, int], ...] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        nodes, allocatable = self.nodes, self.allocatable
+        sets = NodeSets.of(nodes) if len(nodes) <= LISTED_NODES else None
+        for name, found in (
+            ("mask", sum(1 << node for node in nodes)),
+            ("singles", tuple(1 << node for node in nodes)),
+            ("sets", sets),
+            ("row", {resource: row for row, resource in enumerate(self.resources)}),
+            ("pages", tuple(page_bytes(resource) or 1 for resource in self.resources)),
+            ("most", tuple(max(row) for row in allocatable)),
+            ("columns", _Columns(nodes)),
+            ("_holders", tuple(sets.holders(row) for row in allocatable) if sets else ()),
+            ("_narrowest", {}),
+            ("_known_amounts", {}),
+            ("_sums", tuple({} for _ in self.resources)),
+        ):
+            object.__setattr__(self, name, found)
 
     @classmethod
     def of(cls, machine: Machine, reserved: Reserved) -> Layout:
@@ -98,7 +136,7 @@ class Layout:
         ]
         for row in total[:-1]:
             usable[-1] = [have - huge for have, huge in zip(usable[-1], row, strict=True)]
-        made = cls(
+        return cls(
             nodes=tuple(node.id for node in nodes),
             resources=resources,
             holders=tuple(sum(1 << node.id for node in nodes if _lists(node, name)) for name in resources),
@@ -106,62 +144,6 @@ class Layout:
             system_reserved=_rows(kept),
             allocatable=_rows(usable),
         )
-        return ready(made)
-
-    def __getstate__(self) -> Mapping[str, object]:
-        """The fields alone: what was worked out from them is worked out again."""
-        return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-
-    @lazy
-    def mask(self) -> NumaMask:
-        """All nodes."""
-        return sum(1 << node for node in self.nodes)
-
-    @lazy
-    def singles(self) -> tuple[NumaMask, ...]:
-        """Every node as a mask of its own, ascending."""
-        return tuple(1 << node for node in self.nodes)
-
-    @lazy
-    def sets(self) -> NodeSets | None:
-        """Every set of nodes, where the machine has so few nodes that they are listed."""
-        return NodeSets.of(self.nodes) if len(self.nodes) <= LISTED_NODES else None
-
-    @lazy
-    def _holders(self) -> tuple[Callable[[int], int], ...]:
-        return tuple(self.sets.holders(row) for row in self.allocatable) if self.sets else ()
-
-    @lazy
-    def row(self) -> Mapping[str, int]:
-        """Row of a resource by its name."""
-        return {name: row for row, name in enumerate(self.resources)}
-
-    @lazy
-    def pages(self) -> Row:
-        """Bytes of a page, one figure a resource; 1 for ordinary memory."""
-        return tuple(page_bytes(name) or 1 for name in self.resources)
-
-    @lazy
-    def most(self) -> Row:
-        """The largest allocatable amount of any node, one figure a resource."""
-        return tuple(max(row) for row in self.allocatable)
-
-    @lazy
-    def columns(self) -> Mapping[NumaMask, tuple[int, ...]]:
-        """Positions of a set of nodes, ascending; every bit must be one of `nodes`."""
-        return _Columns(self.nodes)
-
-    @lazy
-    def _narrowest(self) -> dict[Demand, int]:
-        return {}
-
-    @lazy
-    def _known_amounts(self) -> dict[tuple[int, NumaMask], tuple[tuple[NumaMask, int], ...]]:
-        return {}
-
-    @lazy
-    def _sums(self) -> tuple[dict[NumaMask, int], ...]:
-        return tuple(dict[NumaMask, int]() for _ in self.resources)
 
     def sum(self, row: int, mask: NumaMask, /) -> int:
         """Allocatable bytes of a resource on a set of nodes."""

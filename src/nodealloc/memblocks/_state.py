@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 import attrs
 
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._lazy import lazy, ready
 from nodealloc._typed import trusting, typed, typed_fields, typed_methods
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory
 from nodealloc.memblocks._layout import Layout, Row
@@ -42,7 +41,7 @@ class Shape(NamedTuple):
 
 @typed_methods
 @typed_fields
-@attrs.frozen(kw_only=True, slots=False)
+@attrs.frozen(kw_only=True)
 class MemoryState:
     """What is held and what is free. Rows and columns are those of the layout.
 
@@ -62,26 +61,29 @@ class MemoryState:
     groups: tuple[NumaMask, ...]
     grants: Grants = attrs.field(factory=dict[str, Mapping[str, tuple[Block, ...]]], validator=freeze)
     generation: int = attrs.field(default=0, eq=False)
+    _shape: Shape | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
     @typed
     def empty(cls, layout: Layout) -> MemoryState:
         """Nothing held."""
-        made = cls(
+        return cls(
             layout=layout,
             free=layout.allocatable,
             assignments=(0,) * len(layout.nodes),
             groups=tuple(1 << node for node in layout.nodes),
         )
-        return ready(made)
 
-    def __getstate__(self) -> Mapping[str, object]:
-        """The fields alone: what was worked out from them is worked out again."""
-        return {name: getattr(self, name) for name in _FIELDS}
-
-    @lazy
+    @property
     def shape(self) -> Shape:
-        """Which nodes are in use, and how."""
+        """Which nodes are in use, and how; worked out when first asked for."""
+        found = self._shape
+        if found is None:
+            found = self._worked_out()
+            _set(self, "_shape", found)
+        return found
+
+    def _worked_out(self) -> Shape:
         singles, groups = self.layout.singles, self.groups
         unused = grouped = 0
         together: tuple[NumaMask, ...] = ()
@@ -136,4 +138,4 @@ class MemoryState:
 
 
 state_of = trusting(MemoryState)
-_FIELDS = tuple(field.name for field in attrs.fields(MemoryState))
+_set = object.__setattr__

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import attrs
 
-from nodealloc._lazy import lazy
 from nodealloc.idset import bits
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions
@@ -21,7 +20,7 @@ from nodealloc.topology import CountedHints, NodeSets, NumaMask, TopologyHint
 __all__ = ["Question", "Why", "place"]
 
 
-@attrs.frozen(slots=False)
+@attrs.frozen
 class Question:
     """One demand, put to one state.
 
@@ -63,7 +62,7 @@ class Question:
         if sets is not None:
             ever = self.layout.serving(self.demand)
             return sets.hints(self._sets(sets, ever), sets.up_to[sets.lowest(ever).bit_count()])
-        found = self._counted
+        found = self._counted()
         return found if found.others or found.counts(found.nodes) else ()
 
     def some(self, count: int) -> Sequence[TopologyHint]:
@@ -75,7 +74,7 @@ class Question:
         """The narrowest of the hints that contain these nodes, of several the numerically smallest."""
         sets = self.layout.sets
         if sets is None:
-            return self._counted.narrowest(containing=containing)
+            return self._counted().narrowest(containing=containing)
         ever = self.layout.serving(self.demand)
         nodes = sets.lowest(self._sets(sets, ever) & sets.containing[containing])
         return TopologyHint(nodes, nodes.bit_count() <= sets.lowest(ever).bit_count()) if nodes else None
@@ -87,18 +86,18 @@ class Question:
         only single nodes and groups in use are looked up in the state.
         """
         unused, grouped, _ = self.state.shape
-        found = sets.within[self._singles()] & sets.widths[1]
+        found = sets.within[self._singles(grouped)] & sets.widths[1]
         if unused & (unused - 1):
             found |= ever & sets.within[unused] & ~sets.widths[1]
         for group in self._groups() if grouped else ():
             found |= sets.bit[group]
         return found
 
-    @lazy
     def _counted(self) -> CountedHints:
         """Unused nodes by what they hold, and beside them nodes and groups that are in use."""
-        unused, narrowest = self.state.shape.unused, self.layout.narrowest(self.demand)
-        groups = [*_alone(self._singles() & ~unused), *self._groups()]
+        unused, grouped, _ = self.state.shape
+        narrowest = self.layout.narrowest(self.demand)
+        groups = [*_alone(self._singles(grouped) & ~unused), *self._groups()]
         others = tuple([TopologyHint(group, group.bit_count() <= narrowest) for group in groups])
         return self.layout.counted(self.demand, unused, others, narrowest)
 
@@ -106,11 +105,11 @@ class Question:
         """Groups in use that serve."""
         return [group for group in self.state.shape.groups if self.serves(group) and not self.cut_by(group)]
 
-    def _singles(self) -> NumaMask:
-        """Nodes that serve by themselves."""
+    def _singles(self, grouped: NumaMask) -> NumaMask:
+        """Nodes that serve by themselves, none of them in a group."""
         layout = self.layout
         able = layout.mask if self.left else layout.nodes_with(self.state.free, self.demand)
-        able &= ~self.state.shape.grouped
+        able &= ~grouped
         return sum([one for one in _alone(able) if self.serves(one)]) if self.left else able
 
     def serves(self, nodes: NumaMask) -> bool:

@@ -11,7 +11,7 @@ from nodealloc.topology._snapshot import Snapshot
 __all__ = ["Evidence"]
 
 
-@attrs.frozen(kw_only=True, slots=False)  # a dict is filled faster than slots
+@attrs.frozen(kw_only=True)
 class Evidence:
     """The scene of a refusal; immutable, so it can be looked at any time later.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import attrs
 
 from nodealloc._frozen import freeze
+from nodealloc._typed import trusting
 from nodealloc.idset import format_list
 from nodealloc.podspec import Json
 from nodealloc.topology._claims import Claim
@@ -67,7 +68,7 @@ class Placed(Admitted):
         )
 
 
-@attrs.frozen(kw_only=True, slots=False)
+@attrs.frozen(kw_only=True)
 class Refusal(Refused):
     """The workload may not come in; the snapshot that was asked is as it was.
 
@@ -112,16 +113,12 @@ class Refusal(Refused):
 
         def __getattr__(self, name: str) -> str | Mapping[str, Figure]:
             """The message and the figures where they were left for later; Python asks for what is lacking."""
-            held = self.__dict__
-            if name not in _WORDS or "shortfall" not in held:
+            if name not in _WORDS or not hasattr(self, "shortfall"):  # never filled
                 raise AttributeError(f"a {type(self).__name__} has no {name}", name=name, obj=self)
             told = _told(self)
-            held["message"], held["figures"] = told.message, told.figures
-            return held[name]
-
-    def __getstate__(self) -> Mapping[str, object]:
-        """The fields, the message and the figures among them."""
-        return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+            _set(self, "message", told.message)
+            _set(self, "figures", told.figures)
+            return getattr(told, name)
 
     def __str__(self) -> str:
         """Two lines: who was refused what for which reason, and the main figures."""
@@ -163,6 +160,28 @@ class Refusal(Refused):
 
 
 _WORDS: Final = ("message", "figures")
+_set = object.__setattr__
+
+
+class _Wordless(Protocol):
+    """Makes a refusal that finds its words when somebody reads them."""
+
+    def __call__(
+        self,
+        *,
+        reason: str,
+        workload: str,
+        member: str,
+        claims: tuple[Claim, ...],
+        policy: PolicyName,
+        provider: str,
+        hint: TopologyHint,
+        shortfall: Shortfall | None,
+        evidence: Evidence,
+    ) -> Refusal: ...
+
+
+_wordless = cast("_Wordless", trusting(Refusal, *_WORDS))
 
 _SHOWN = 4
 """Members whose wishes are printed; the fields have them all."""
@@ -214,8 +233,7 @@ def _refusal(
     shortfall: Shortfall | None = None,
 ) -> Refusal:
     """A refusal of what was looked at elsewhere; message and figures are left for later."""
-    made = Refusal.__new__(Refusal)
-    made.__dict__.update(
+    return _wordless(
         reason=reason,
         workload=evidence.workload.key,
         member=claims[0].owner.member if len(claims) == 1 else "",
@@ -224,11 +242,8 @@ def _refusal(
         provider=provider,
         hint=hint,
         shortfall=shortfall,
-        steps=0,
-        exhausted=False,
         evidence=evidence,
     )
-    return made
 
 
 def _told(refusal: Refusal) -> Refused:

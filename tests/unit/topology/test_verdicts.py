@@ -337,7 +337,6 @@ def test_a_refusal_finds_words_when_they_are_read() -> None:
     )
     assert isinstance(refusal, Refusal)
     assert (refusal.reason, refusal.member, told) == ("UnexpectedAdmissionError", "app-0", [])
-    assert "message" not in vars(refusal)
     assert (refusal.message, refusal.figures["wanted"], told) == ("no", 2, [1])
 
 
