@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from nodealloc._typed import typed_on_error
+from nodealloc.podspec import Quantity
 
 if TYPE_CHECKING:
     from nodealloc.cpuset._policy import StaticPolicy
@@ -20,7 +21,6 @@ CPU = "cpu"
 
 _PREFIX = "exclusive-cpus.nodealloc/"
 _ALL = "all"
-_NANO = 10**9
 _DIGITS = 9
 """Of the number in a setting; whoever wrote the pod may have written a megabyte."""
 
@@ -65,21 +65,19 @@ def demand_of(policy: StaticPolicy, claim: Claim, /) -> Demand:
     amount = claim.amounts.get(CPU) if claim.exclusive else None
     if amount is None:
         return _NOTHING
-    whole, fraction = divmod(amount.nanos, _NANO)
-    if fraction:
-        whole = amount.value
-        # Both round up: 1.9999999 counts as whole, as it does there.
-        if whole * 1000 != amount.milli_value:
-            return _NOTHING
-    return _exclusive(whole) if whole > 0 else _NOTHING
+    return _of_nanos(amount.nanos)
 
 
 _NOTHING = Demand()
 
 
 @lru_cache(maxsize=1024)
-def _exclusive(whole: int) -> Demand:
-    return Demand(exclusive=whole)
+def _of_nanos(nanos: int) -> Demand:
+    """Exclusive CPUs for a request of so many billionths."""
+    amount = Quantity(nanos=nanos)
+    # Both round up: 1.9999999 counts as whole, as it does there.
+    is_whole = amount.value * 1000 == amount.milli_value
+    return Demand(exclusive=amount.value) if is_whole and nanos > 0 else _NOTHING
 
 
 def _demand_of_setting(claim: Claim, setting: str) -> Demand:

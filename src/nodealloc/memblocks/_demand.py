@@ -29,13 +29,13 @@ def demand_of(layout: Layout, amounts: Mapping[str, Quantity], /) -> Demand | Sh
     fractions of a byte; the refusal of unknown page sizes and of parts of a
     page is ours.
     """
-    rows = layout.row
+    rows, pages = layout.row, layout.pages
     found: list[tuple[int, int]] = []
     for resource, amount in amounts.items():
         row = rows.get(resource)
         if row is not None:
             size, fraction = divmod(amount.nanos, _NANO)
-            if fraction or size % layout.pages[row]:
+            if fraction or size % pages[row]:
                 return _uneven(layout, row, amount)
             if size > 0:
                 found.append((row, size))

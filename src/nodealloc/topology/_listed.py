@@ -93,21 +93,23 @@ def of_lists(
     """
     machine = _machines[numa.mask]
     lists: list[Sequence[TopologyHint]] = []
+    sets: list[ListedHints] = []
     possible = True
     for hints in providers:
         if hints:
             for options in hints.values():
-                if options is None:
-                    continue
-                if type(options) is not list:
-                    if type(options) is ListedHints:
-                        return _of_bits(policy, kind, providers, numa, work)
+                if type(options) is ListedHints and options.sets:
+                    sets.append(options)
+                elif options:
                     if type(options) is CountedHints:
                         return None
-                if options:
                     lists.append(options)  # pyright: ignore[reportUnknownArgumentType]
-                else:
+                elif options is not None:
                     possible = False
+    if sets:
+        if not lists:
+            return _of_sets(policy, kind, sets, machine, numa, work=work, possible=possible)
+        lists += [[*one] for one in sets]
     outcomes = machine.tolerated if kind < _RESTRICTED else machine.refused
     if not lists:
         return (machine.preferred if possible else outcomes)[-1]
@@ -169,43 +171,6 @@ def _closest(sets: int, machine: SmallMachine, numa: NumaTopology) -> int:
     if narrowest > 1 or not numa.even:
         return machine.place[numa.closest(tuple(machine.chosen(sets & machine.widths[narrowest])))]
     return (sets & -sets).bit_length() - 1
-
-
-def _of_bits(
-    policy: Policy,
-    kind: int,
-    providers: Sequence[Hints],
-    numa: NumaTopology,
-    work: Work | None,
-) -> Merged | None:
-    """The same where some answers are listed as bits; beside others that are not, bits become lists."""
-    lists: list[ListedHints] = []
-    possible = True
-    for hints in providers:
-        if hints:
-            for options in hints.values():
-                if type(options) is ListedHints:
-                    if options.sets:
-                        lists.append(options)
-                    else:
-                        possible = False
-                elif options:
-                    plain = [
-                        {name: _as_list(one) for name, one in (hints or {}).items()} for hints in providers
-                    ]
-                    return of_lists(policy, kind, plain, numa, work)
-                elif options is not None:
-                    possible = False
-    machine = _machines[numa.mask]
-    if lists:
-        return _of_sets(policy, kind, lists, machine, numa, work=work, possible=possible)
-    return (machine.tolerated if kind < _RESTRICTED else machine.refused)[-1]
-
-
-def _as_list(
-    options: Sequence[TopologyHint] | CountedHints | None,
-) -> Sequence[TopologyHint] | CountedHints | None:
-    return [*options] if type(options) is ListedHints else options
 
 
 def _of_sets(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Final, NamedTuple, TypeAlias, cast, final, overload
 
 from nodealloc._typed import typed, typed_on_error
@@ -25,10 +25,12 @@ _BYTE: Final = 8
 """Each bit stands in a byte of its own, so that bytes and bits turn into each other without a loop."""
 _SMALL: Final = 1 << 15
 """Amounts that add up in two bytes; larger ones have eight."""
+_KNOWN: Final = 1024
+"""Answers that are kept; on eight nodes there are more, of half a kilobyte each."""
 
 
-class _Worked(dict[NumaMask, int]):
-    """Bits by set of nodes, worked out when first asked for."""
+class _Worked(dict[int, int]):
+    """Bits by set of nodes, or by lanes of sets, worked out when first asked for."""
 
     __slots__ = ("_work",)
 
@@ -36,8 +38,10 @@ class _Worked(dict[NumaMask, int]):
         super().__init__()
         self._work = work
 
-    def __missing__(self, mask: NumaMask) -> int:
-        found = self[mask] = self._work(mask)
+    def __missing__(self, asked: int) -> int:
+        if len(self) >= _KNOWN:
+            self.clear()
+        found = self[asked] = self._work(asked)
         return found
 
 
@@ -64,6 +68,8 @@ class NodeSets:
         "_kubelets",
         "_lanes",
         "_length",
+        "_own",
+        "_standing",
         "bit",
         "containing",
         "every",
@@ -98,8 +104,10 @@ class NodeSets:
             for mask in own
         ]
         self._length = -(-self.every.bit_length() // _BYTE)
-        # By their size in bytes: lanes of the sets with any of some nodes.
+        self._own = sorted(own, key=place.__getitem__)
+        # By the size of a lane in bytes: lanes of the sets with any of some nodes; bits of the sets of lanes.
         self._lanes = {size: _Worked(partial(self._lane, size)) for size in (2, 8)}
+        self._standing = {size: _Worked(partial(self._stand, size)) for size in (2, 8)}
 
     @classmethod
     @typed_on_error
@@ -129,8 +137,7 @@ class NodeSets:
         room = lanes[0] * ((1 << top) - wanted)
         for mask, amount in amounts:
             room += lanes[mask] * amount
-        held = (room >> top & lanes[0]).to_bytes(self._length * size, "little")
-        return int.from_bytes(held[::size], "little")
+        return self._standing[size][room >> top & lanes[0]]
 
     def counting(self, parts: Sequence[tuple[NumaMask, int]], /) -> Callable[[int, int, int], int]:
         """Tells bits of the sets with enough ids, where they do not move and only which are free changes.
@@ -143,29 +150,33 @@ class NodeSets:
             those that count besides, also where they are free: both as masks.
         """
         size = 2 if sum([ids.bit_count() for _, ids in parts]) < _SMALL // 2 else 8
-        top, length = 8 * size - 1, self._length * size
-        every = self._lanes[size][0]
-        lanes = [(self._lanes[size][mask], ids) for mask, ids in parts]
+        top, every, standing = 8 * size - 1, self._lanes[size][0], self._standing[size]
+        lacking = _Worked(lambda wanted: every * ((1 << top) - wanted))
+        lanes = [(_Worked(self._lanes[size][mask].__mul__), ids) for mask, ids in parts]
 
         def holding(wanted: int, free: int, besides: int) -> int:
             if wanted >> top:
                 return 0
-            room = every * ((1 << top) - wanted)
-            for lane, ids in lanes:
-                room += lane * (ids & free).bit_count()
+            room = lacking[wanted]
+            for times, ids in lanes:
+                room += times[(ids & free).bit_count()]
             if besides:
-                for lane, ids in lanes:
-                    room += lane * (ids & besides).bit_count()
-            return int.from_bytes((room >> top & every).to_bytes(length, "little")[::size], "little")
+                for times, ids in lanes:
+                    room += times[(ids & besides).bit_count()]
+            return standing[room >> top & every]
 
         return holding
 
     def _lane(self, size: int, mask: NumaMask) -> int:
         """Sets with any of some nodes, so many bytes apart; all sets for 0."""
-        touching = sum([bit for one, bit in self.bit.items() if one & mask or not mask])
-        spread = bytearray(self._length * size)
-        spread[::size] = touching.to_bytes(self._length, "little")
+        spread = bytearray(len(self._own) * size)
+        spread[::size] = bytes([1 if one & mask or not mask else 0 for one in self._own])
         return int.from_bytes(spread, "little")
+
+    def _stand(self, size: int, lanes: int) -> int:
+        """Bits of the sets whose lanes are 1."""
+        held = lanes.to_bytes(len(self._own) * size, "little")[::size]
+        return sum([self.bit[mask] for mask in compress(self._own, held)])
 
     def holders(self, amounts: tuple[int, ...], /) -> Callable[[int], int]:
         """Tells bits of the sets that hold so much of amounts that do not change, one a node; it is kept."""
@@ -173,7 +184,9 @@ class NodeSets:
 
     def hints(self, sets: int, preferred: int, /) -> Sequence[TopologyHint]:
         """Some sets as hints; preferred are those of them that are in `preferred`."""
-        return ListedHints(self, sets, sets & preferred)
+        made = _new(ListedHints)
+        made.of, made.sets, made.preferred = self, sets, sets & preferred
+        return made
 
     def listed(self, sets: int, preferred: int, /) -> list[TopologyHint]:
         """The same in the kubelet's order: small sets first, then by node ids."""
@@ -193,10 +206,9 @@ class ListedHints(Sequence[TopologyHint]):
 
     __slots__ = ("of", "preferred", "sets")
 
-    def __init__(self, of: NodeSets, sets: int, preferred: int, /) -> None:
-        self.of: NodeSets = of
-        self.sets: int = sets
-        self.preferred: int = preferred
+    of: NodeSets
+    sets: int
+    preferred: int
 
     def __iter__(self) -> Iterator[TopologyHint]:
         return iter(self.of.listed(self.sets, self.preferred))
@@ -227,8 +239,8 @@ class ListedHints(Sequence[TopologyHint]):
         return _again, (self.of.nodes, self.sets, self.preferred)
 
 
-def _again(nodes: tuple[int, ...], sets: int, preferred: int) -> ListedHints:
-    return ListedHints(NodeSets.of(nodes), sets, preferred)
+def _again(nodes: tuple[int, ...], sets: int, preferred: int) -> Sequence[TopologyHint]:
+    return NodeSets.of(nodes).hints(sets, preferred)
 
 
 class _Thresholds(NamedTuple):
@@ -247,6 +259,7 @@ class _Thresholds(NamedTuple):
         return self.holders[bisect_left(self.sums, wanted)]
 
 
+_new = object.__new__
 _node_sets = lru_cache(maxsize=64)(NodeSets)
 
 
