@@ -121,7 +121,7 @@ class CpuAllocator(CpuStock):
         state = grant(self.policy, self.state, claim, affinity)
         if state is self.state:
             return self
-        return state if isinstance(state, Shortfall) else _allocator(policy=self.policy, state=state)
+        return _allocator(policy=self.policy, state=state) if isinstance(state, CpuState) else state
 
     def release(self, workload: str, member: str | None = None, /) -> CpuAllocator:
         """See `Allocator.release`; the CPUs of an init member that has ended may go back by themselves."""

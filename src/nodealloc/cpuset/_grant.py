@@ -86,7 +86,7 @@ def grant(
         if refusal is not None:
             return refusal
     chosen = choose(policy, available, count, affinity.affinity)
-    if isinstance(chosen, Shortfall):
+    if not isinstance(chosen, int):
         return chosen
     assignment = _assignment(cpus=CPUSet.from_mask(chosen), shared_milli_cpu=demand.shared_milli_cpu)
     granted = state.with_assignment(claim.owner, assignment)

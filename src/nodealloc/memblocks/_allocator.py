@@ -24,7 +24,7 @@ from nodealloc.memblocks._reserved import reserved_of
 from nodealloc.memblocks._resize import moved, nodes_to_resize
 from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, MemoryRestorePlan, settled
 from nodealloc.memblocks._state import MemoryState
-from nodealloc.memblocks._static_policy import Question, Why, place
+from nodealloc.memblocks._static_policy import Question, place
 from nodealloc.memblocks._stock import MemoryStock
 from nodealloc.memblocks._transitions import grant, release
 from nodealloc.podspec import Json, Quantity
@@ -127,7 +127,7 @@ class MemoryAllocator(MemoryStock):
         elif not claims[0].exclusive:
             return {}
         demand = self._demand(asking) if asking else ()
-        if not demand or isinstance(demand, Shortfall):
+        if not demand or not isinstance(demand, tuple):
             return {}
         state = self.state
         held = self._held(asking) if asking[0].owner.workload in state.grants else ()
@@ -144,13 +144,13 @@ class MemoryAllocator(MemoryStock):
         ):
             return self
         demand = demand_of(self.state.layout, claim.amounts)
-        if isinstance(demand, Shortfall):
+        if not isinstance(demand, tuple):
             return demand
         if not demand:
             return self
         question = self._question((claim,), demand)
         nodes = place(question, affinity, self.options)
-        if isinstance(nodes, Why):
+        if not isinstance(nodes, int):
             return refusal(question, nodes)
         state = grant(
             self.state,

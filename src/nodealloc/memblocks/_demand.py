@@ -60,7 +60,7 @@ def demand_at_peak(layout: Layout, claims: Sequence[Claim], /, *, all_members: b
     at_once = True
     for claim in claims:
         demand = demand_of(layout, claim.amounts)
-        if isinstance(demand, Shortfall):
+        if not isinstance(demand, tuple):
             return demand
         asked.append((claim, demand))
         at_once = at_once and claim.kind is _MAIN

@@ -155,7 +155,7 @@ def place(question: Question, affinity: TopologyHint, options: MemoryOptions) ->
     Source: kubelet ``cm/memorymanager/policy_static.go``; `MemoryOptions` are ours.
     """
     found = _placed(question, affinity, options)
-    if isinstance(found, Why) and options.fall_back and not affinity.preferred:
+    if options.fall_back and isinstance(found, Why) and not affinity.preferred:
         anywhere = question.best()
         if anywhere is not None and anywhere.affinity is not None:
             return anywhere.affinity

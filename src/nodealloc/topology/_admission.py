@@ -11,7 +11,7 @@ from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import frozen
 from nodealloc._typed import trusting
 from nodealloc.podspec import Pod
-from nodealloc.topology._asking import Stopped, allocated, hints_of, nonsense, released
+from nodealloc.topology._asking import allocated, hints_of, nonsense, released
 from nodealloc.topology._claims import Claim, Workload, with_claims
 from nodealloc.topology._errors import HintError, WorkLimitError
 from nodealloc.topology._evidence import Evidence
@@ -126,7 +126,7 @@ def _settle(snapshot: Snapshot, workload: Workload, work: Work) -> Placed | Refu
         except WorkLimitError as limit:
             scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
             return undecided(scene, (claim,), limit)
-        if isinstance(granted, Stopped):
+        if not isinstance(granted, tuple):
             if isinstance(granted.answer, NotYet):
                 return granted.answer
             scene = _evidence(snapshot=snapshot, workload=workload, allocators=allocators)
@@ -152,7 +152,7 @@ def _place(
         return _ANY_NODE
     try:
         hints = hints_of(allocators, claims)
-        if isinstance(hints, NotYet):
+        if not isinstance(hints, list):
             return hints
         shares = allocated_shares(allocators, claims) if policy.comparison is not None else None
         try:

@@ -43,7 +43,7 @@ def hints_of(allocators: Sequence[Allocator], claims: Sequence[Claim]) -> list[H
             raise
         except Exception as error:
             raise _failed(allocator, "hints", claims, f"raised {error!r}") from error
-        if isinstance(answer, NotYet):
+        if not isinstance(answer, dict) and isinstance(answer, NotYet):
             return answer
         answers.append(answer)
     return answers
