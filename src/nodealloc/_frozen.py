@@ -115,7 +115,9 @@ def thawed(value: T) -> T:
 def extended(entries: Mapping[K, V], key: K, value: V, /) -> Mapping[K, V]:
     """The entries with one more, or with another value in its place."""
     made = Frozen(entries)
-    _put(made, key, value)
+    # A key is nearly always a new one, and this is the quicker of the two.
+    if _put_new(made, key, value) is not value:
+        _put(made, key, value)
     return made
 
 
@@ -127,5 +129,6 @@ def reduced(entries: Mapping[K, V], key: K, /) -> Mapping[K, V]:
 
 
 # Looked up once: by `dict[K, V]` each call would make an alias first.
+_put_new = cast("Callable[[object, object, object], object]", dict[object, object].setdefault)
 _put = cast("Callable[[object, object, object], None]", dict[object, object].__setitem__)
-_take = cast("Callable[[object, object], None]", dict[object, object].__delitem__)
+_take = cast("Callable[[object, object], object]", dict[object, object].pop)

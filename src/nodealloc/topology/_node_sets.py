@@ -184,7 +184,7 @@ class NodeSets:
 
     def hints(self, sets: int, preferred: int, /) -> Sequence[TopologyHint]:
         """Some sets as hints; preferred are those of them that are in `preferred`."""
-        made = _new(ListedHints)
+        made = ListedHints()
         made.of, made.sets, made.preferred = self, sets, sets & preferred
         return made
 
@@ -259,7 +259,6 @@ class _Thresholds(NamedTuple):
         return self.holders[bisect_left(self.sums, wanted)]
 
 
-_new = object.__new__
 _node_sets = lru_cache(maxsize=64)(NodeSets)
 
 
