@@ -99,7 +99,7 @@ def tests(session: nox.Session) -> None:
 def _fresh_lives(session: nox.Session) -> None:
     """Lives of whole nodes by both wirings, with seeds that each change of the code draws anew."""
     for wiring in ((), ("--wiring", "examples.agent.simulated:agent")):
-        words = ("--seed-of", "src", "examples/agent", "--seconds", "60", "--faults", "1800", *wiring)
+        words = ("--seed-of", "src", "examples/agent", "--seconds", "90", "--faults", "3600", *wiring)
         session.run("python", "-m", "nodealloc.testing.simulation", *words)
 
 
