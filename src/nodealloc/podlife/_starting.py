@@ -45,7 +45,10 @@ class Turn:
 def in_new_sandbox(
     turn: Turn, record: PodRecord, plan: PodPlan
 ) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
-    """End the sandboxes that will not do, then make one."""
+    """End the sandboxes that will not do, then make one, and look for images meanwhile.
+
+    By a kubelet's rules they are looked for once it is there.
+    """
     old = [one.record.id for one in turn.observed.report.sandboxes if one.record.is_ready]
     if old:
         return record, tuple(stop_sandbox(turn.uid, one, turn.policy) for one in old)
@@ -68,7 +71,18 @@ def in_new_sandbox(
         subject=(attempt, record.edition),
         deadline_s=turn.policy.call_s,
     )
-    return record.but(sandbox_attempt=attempt), (step,)
+    looks = () if record.look is not None else _looks(turn, record, plan)
+    return record.but(sandbox_attempt=attempt), (step, *looks)
+
+
+def _looks(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[Step[Detail], ...]:
+    """Look for images of containers that start when there is a sandbox; what has to be fetched waits for that."""
+    return tuple(_pull(turn, record, name) for name in plan.starts if not _fetches(record, name))
+
+
+def _fetches(record: PodRecord, name: str) -> bool:
+    """Whether an image is fetched next, since it was looked for, or is fetched however many there are."""
+    return name in record.images or pull_policy(containers_of(record.pod)[name]) is PullPolicy.ALWAYS
 
 
 def _without_init(turn: Turn, record: PodRecord) -> tuple[PodRecord, tuple[str, ...]]:
@@ -177,9 +191,8 @@ def _made(record: PodRecord, name: str, sandbox_id: str, report: PodReport) -> s
 def _pull(turn: Turn, record: PodRecord, name: str) -> Step[Detail]:
     """Look for its image first; who fetches one waits for nobody's thread, but for its scope."""
     scope: tuple[str, ...] = ("pod", turn.uid, "image", name)
-    container = containers_of(record.pod)[name]
-    image = container.image
-    fetches = name in record.images or pull_policy(container) is PullPolicy.ALWAYS
+    image = containers_of(record.pod)[name].image
+    fetches = _fetches(record, name)
     if fetches:
         scope = ("images",) if turn.policy.pulls_at_once == 1 else ("images", asked_name(image))
     return Step(

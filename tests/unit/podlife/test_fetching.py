@@ -64,6 +64,24 @@ def test_images_are_fetched_as_many_at_a_time_as_the_policy_says(
     assert [node.running(uid) for uid in ("u0", "u1")] == [["app#0"], ["app#0"]]
 
 
+def test_an_image_is_looked_for_while_its_sandbox_is_made() -> None:
+    """When that is there, nothing but the start is left; what is not on the node is fetched then."""
+    node = Node()
+    node.executor.held = {"run sandbox", "pull"}
+    for uid, image in (("u0", "busybox"), ("u1", "other:1"), ("u2", "busybox")):
+        policy = PullPolicy.ALWAYS if uid == "u2" else None
+        node.lives.put(pod(uid, containers=[attrs.evolve(APP, image=image, image_pull_policy=policy)]))
+    node.after(1)
+    assert len(node.executor.parked) == 3 + 2
+    let_go(node)
+    assert node.running("u0") == ["app#0"]
+    assert pulls(node) == []
+    let_go(node)
+    let_go(node)
+    assert sorted(pulls(node)) == ["pull_image busybox:latest", "pull_image other:1"]
+    assert [node.running(uid) for uid in ("u1", "u2")] == [["app#0"], ["app#0"]]
+
+
 def test_an_image_that_is_always_fetched_is_not_looked_for() -> None:
     """One pod after the other asks the registry."""
     node = Node()
