@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, Protocol, cast
 
-import attrs
+from nodealloc import _attrs as attrs
 
 __all__ = ["Kind", "kind_of", "kind_of_argument"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import DecodeError, Fault
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol, TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["Departure", "as_recorded", "departures", "recorded"]

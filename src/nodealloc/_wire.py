@@ -12,8 +12,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._reading import Json
 
 __all__ = ["Wire", "camel", "wire", "wire_of", "written"]

@@ -35,8 +35,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import is_other, wrong
 from nodealloc.errors import ConfigurationError
 

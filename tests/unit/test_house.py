@@ -167,6 +167,17 @@ def test_files_do_not_import_each_other_in_a_circle() -> None:
         pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
 
 
+@pytest.mark.tree
+def test_classes_are_declared_by_our_attrs() -> None:
+    """Whose methods are written late; one file that forgets it costs every import."""
+    own = ROOT / "src" / "nodealloc"
+    declares = re.compile(r"^\s*@attrs\.(define|frozen|mutable)", re.MULTILINE)
+    plainly = [
+        path for path in own.rglob("*.py") if re.search("^import attrs$", path.read_text(), re.MULTILINE)
+    ]
+    assert [path for path in plainly if declares.search(path.read_text())] == []
+
+
 OF_EACH_PACKAGE = {
     "KUBELET": "the rules of this package as the kubelet has them",
     "Rules": "where this package does otherwise than the kubelet",

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._cli._devices import counts_of, with_devices
 from nodealloc._cli._machines import HELP, held_by, pairs, restored
 from nodealloc._texts import documents_of

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
-import attrs
 import grpc
 
+from nodealloc import _attrs as attrs
 from nodealloc import _sockets
 from nodealloc._rpc import channels
 from nodealloc.errors import NodeallocError, PermanentError

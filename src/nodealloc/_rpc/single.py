@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-import attrs
 import grpc
 import grpc.aio
 
+from nodealloc import _attrs as attrs
 from nodealloc import _sockets
 from nodealloc._rpc import channels
 

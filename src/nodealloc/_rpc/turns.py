@@ -7,8 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Hashable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._rpc.places import Places
 
 __all__ = ["Turn", "Turns"]

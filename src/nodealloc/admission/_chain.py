@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Final, Protocol, TypeAlias, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.admission._fit import node_fit

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields
 from nodealloc.admission._verdicts import ADMITTED
 from nodealloc.errors import ConfigurationError

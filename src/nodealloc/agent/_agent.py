@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import attrs
 from typing_extensions import override
 
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
 from nodealloc.agent._cpusets import ContainerCpusets
 from nodealloc.agent._ports import Beside

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-import attrs
 from typing_extensions import override
 
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler
 from nodealloc.idset import CPUSet

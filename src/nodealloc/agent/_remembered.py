@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Self
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
 from nodealloc.checkpoint import Formats, Store, require_formats, row_formats, row_key, rows_of
 from nodealloc.dsw_asw import Moment

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc.admission import KUBELET as KUBELET_ADMISSION
 from nodealloc.admission import Rules as AdmissionRules

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields

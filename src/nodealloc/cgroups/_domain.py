@@ -6,8 +6,7 @@ import enum
 from collections.abc import Hashable
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.cgroups._errors import CgroupAbsentError, CgroupBusyError, MemoryInUseError, Process
 from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
 from nodealloc.cgroups._limits import Limits

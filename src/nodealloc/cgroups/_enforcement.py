@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields
 from nodealloc.allocatable import Reservation, ReservationError, reservation_faults, usable_by_pods
 from nodealloc.cgroups._convert import MIN_SHARES, PAGE_BYTES, milli_cpu_to_shares

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import NodeallocError, PermanentError, RetryableError
 
 if TYPE_CHECKING:

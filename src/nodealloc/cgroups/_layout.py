@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import whole
 from nodealloc._mountinfo import parse_line
 from nodealloc._typed import typed_fields, typed_methods

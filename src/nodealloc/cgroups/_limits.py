@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol, TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields, typed_methods

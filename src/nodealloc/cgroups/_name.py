@@ -6,8 +6,7 @@ import enum
 import functools
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import ConfigurationError, DecodeError, Fault

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import whole, within, wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups._convert import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
 from nodealloc.cgroups._convert import PAGE_BYTES, hugepage_name, shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import ControllerMissingError, UnsupportedLimitError

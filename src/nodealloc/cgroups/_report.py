@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 from nodealloc.cgroups._errors import Process
 from nodealloc.cgroups._limits import Limits

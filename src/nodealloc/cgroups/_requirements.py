@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._procfs import PROC
 from nodealloc._typed import typed, typed_fields
 from nodealloc.cgroups._layout import CgroupMount, Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
+from nodealloc import _attrs as attrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint._remembered import Checkpoint

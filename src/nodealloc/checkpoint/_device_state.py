@@ -7,8 +7,7 @@ import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 from nodealloc.checkpoint._fnv import fnv1a32
 from nodealloc.checkpoint._framing import check

@@ -8,8 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
 from nodealloc.checkpoint._device_state import DEVICE_STATE
 from nodealloc.checkpoint._directory import MARK

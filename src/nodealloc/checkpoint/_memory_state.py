@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from functools import partial
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 from nodealloc._reading import short
 from nodealloc._typed import typed_fields

@@ -10,8 +10,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 from nodealloc._lazy import lazy
 from nodealloc._typed import typed_fields, typed_methods

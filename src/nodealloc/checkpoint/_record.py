@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, PlainJson
 from nodealloc._typed import typed_fields

@@ -6,8 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._procfs import PROC, stat_of, threads_of
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError

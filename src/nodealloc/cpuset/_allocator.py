@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check
 from nodealloc._typed import trusting, typed_fields, typed_methods
 from nodealloc.checkpoint import CPU_STATE, Checkpoint, CpuManagerState, JsonCheckpoint

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-import attrs
+from nodealloc import _attrs as attrs
 
 __all__ = ["Split", "splits"]
 

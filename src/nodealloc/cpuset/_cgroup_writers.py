@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._control_file import write_control_file
 from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError

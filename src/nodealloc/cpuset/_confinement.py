@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.cpuset._errors import TargetGoneError
 from nodealloc.dsw_asw import Cancelled, Done, Failed, Outcome, Plan, Step, View
 from nodealloc.idset import CPUSet, NodeSet

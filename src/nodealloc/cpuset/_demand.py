@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_on_error
 from nodealloc.podspec import Quantity
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import not_a_machine
 from nodealloc.errors import ConfigurationError
 

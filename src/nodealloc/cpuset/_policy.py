@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._derived import Derives
 from nodealloc._typed import typed_fields

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.cpuset._state import CpuState
 from nodealloc.idset import CPUSet
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, within, wrong
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import Frozen, extended, freeze

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, within, wrong
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cpuset._distributed import take_distributed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.cri import _codec as codec
 from nodealloc.runtime import ContainerRecord, Listing, PodListing, SandboxRecord
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import within
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cri import _codec as codec

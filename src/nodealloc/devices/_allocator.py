@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState

@@ -6,8 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.devices._grants import Grants
 from nodealloc.devices._inventory import Capacity, DeviceList, Inventory
 from nodealloc.devices._life import Phase

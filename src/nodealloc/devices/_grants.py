@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed, typed_fields

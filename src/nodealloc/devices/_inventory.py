@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, choice, filled, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy

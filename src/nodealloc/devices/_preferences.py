@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 
 __all__ = ["Answers", "PreferenceQuestion"]

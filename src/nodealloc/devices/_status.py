@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._inventory import Capacity
 from nodealloc.devices._life import Phase

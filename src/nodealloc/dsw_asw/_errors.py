@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw._steps import Failure, Running
 from nodealloc.errors import PermanentError, RetryableError
 

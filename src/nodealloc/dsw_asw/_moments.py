@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields, typed_methods
 
 __all__ = ["Moment"]

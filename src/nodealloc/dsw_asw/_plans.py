@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed_fields, typed_fields_on_error
 from nodealloc.dsw_asw._steps import Running, Step, StepScope

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw._ports import Journal
 from nodealloc.dsw_asw._steps import Step
 

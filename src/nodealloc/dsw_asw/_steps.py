@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Generic, TypeAlias, TypeVar, Union, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import checked, wrong
 
 __all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Step", "StepScope", "Uncertain"]

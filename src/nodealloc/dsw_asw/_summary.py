@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_on_error
 
 __all__ = ["Summary"]

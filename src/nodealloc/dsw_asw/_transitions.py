@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import several
 from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError

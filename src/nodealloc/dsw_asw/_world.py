@@ -8,8 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Generic, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_on_error
 from nodealloc.errors import ConfigurationError

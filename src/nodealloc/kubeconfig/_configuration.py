@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NewType
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import addresses
 from nodealloc._typed import typed_fields
 from nodealloc._wire import wire

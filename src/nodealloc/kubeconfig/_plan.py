@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Self
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.admission import Chain, Rules, SysctlAllowList, chain_of, safe_sysctls

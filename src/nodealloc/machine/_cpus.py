@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.idset import bits, format_list
 from nodealloc.machine._groups import by_ids, by_masks, named
 from nodealloc.machine._parts import Cpu

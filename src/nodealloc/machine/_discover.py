@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check
 from nodealloc.idset import CPUSet, bits
 from nodealloc.machine._cpus import CpuFiles, read_presence

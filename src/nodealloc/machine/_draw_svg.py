@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed_but
 from nodealloc.idset import CPUSet

@@ -7,8 +7,7 @@ from itertools import count, product
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, not_a_machine
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet

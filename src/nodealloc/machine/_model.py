@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._lazy import lazy
 from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.idset import CPUSet, NodeSet

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import is_other
 from nodealloc._reading import MAX_DOCUMENT_BYTES, NO_TEXT, is_larger, is_text
 from nodealloc._typed import typed

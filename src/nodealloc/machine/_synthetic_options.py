@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._reading import short
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import CPUSet, parse_list

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._reading import short
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.idset import MAX_ID, bits, format_list, parse_list
 

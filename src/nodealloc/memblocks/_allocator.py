@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, choice, not_a_machine
 from nodealloc._typed import trusting, typed_fields, typed_methods
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["ReservationMismatchError"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._derived import Derives
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import bits

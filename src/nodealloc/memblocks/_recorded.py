@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import Fault
 from nodealloc.idset import format_list
 from nodealloc.memblocks._blocks import Block, NodeMemory

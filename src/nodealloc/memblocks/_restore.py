@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-import attrs
 from typing_extensions import override
 
+from nodealloc import _attrs as attrs
 from nodealloc.errors import ConfigurationError, Fault
 from nodealloc.memblocks._blocks import MEMORY, Block, MemoryTable
 from nodealloc.memblocks._layout import Layout

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import trusting, typed, typed_fields, typed_methods
 from nodealloc.memblocks._blocks import Block, MemoryTable, NodeMemory

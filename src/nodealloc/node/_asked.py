@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import DecodeError
 from nodealloc.node._books import Held
 from nodealloc.node._record import WorkloadRecord

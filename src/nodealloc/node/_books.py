@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.checkpoint import Checkpoint, Store
 from nodealloc.node._record import WorkloadRecord

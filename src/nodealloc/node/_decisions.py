@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, is_other, wrong
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._adoption import adopted, left_out

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.admission import Chain, MakingRoom, allocation, chain_of, resized
 from nodealloc.errors import ConfigurationError

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import TypeGuard
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.checkpoint import Checkpoint, Store, require_formats, row_key
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._books import Change, Held

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol, runtime_checkable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc.checkpoint import Checkpoint
 from nodealloc.topology import Allocator, Owner, Recalled, Snapshot

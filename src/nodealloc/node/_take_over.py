@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.checkpoint import KUBELET_FORMATS, Contents
 from nodealloc.errors import DecodeError
 from nodealloc.node._ports import KubeletFile

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._futures import then
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Done, Executor, Failed, Outcome, Plan, Step, Uncertain, View, World

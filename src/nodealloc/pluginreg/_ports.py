@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol, runtime_checkable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 
 __all__ = ["AsyncRegistration", "PluginHandler", "PluginInfo", "Registration"]

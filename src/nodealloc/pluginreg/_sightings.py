@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 
 __all__ = ["Sighting", "Sightings", "SocketIdentity"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Failure
 from nodealloc.pluginreg._domain import Known
 from nodealloc.pluginreg._life import RegistrationState

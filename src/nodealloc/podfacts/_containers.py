@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import TypeAlias, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
 from nodealloc._typed import typed_fields

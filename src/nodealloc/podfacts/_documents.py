@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NewType, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._declared import FAULTY, At, Documents
 from nodealloc._reading import Json, Reader, as_shown, under
 from nodealloc._wire import wire

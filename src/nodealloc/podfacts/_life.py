@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc.podspec import Pod
 

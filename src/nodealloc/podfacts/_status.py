@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
 from nodealloc._typed import typed_fields

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed, typed_fields, typed_methods

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, container_hash, kubelet_hash

@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import TypeAlias, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import whole, within
 from nodealloc._back_off import BackOff
 from nodealloc._frozen import Frozen, freeze

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import (
     Cancel,
     Done,

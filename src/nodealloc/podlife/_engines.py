@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import (
     Clock,

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._back_off import BackOff
 from nodealloc._frozen import extended
 from nodealloc.dsw_asw import Failure, Step

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError

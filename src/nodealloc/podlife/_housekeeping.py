@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields
 
 __all__ = ["HeldRemnant", "Housekeeping", "Remnant", "RemnantKind", "plan_housekeeping"]

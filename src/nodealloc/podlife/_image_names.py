@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.podlife._record import Ours, PodRecord
 from nodealloc.podlife._rules import RIGHT, Rules

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import filled
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel, World

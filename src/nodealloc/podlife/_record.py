@@ -7,8 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import within
 from nodealloc._frozen import Frozen, extended, freeze, frozen, reduced
 from nodealloc._typed import typed_fields

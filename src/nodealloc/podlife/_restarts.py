@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import within
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields, typed_methods

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.runtime import PodReport
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import extended, reduced
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._definitions import Definitions

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import extended
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._details import Detail, Hook, HookKind, LifePolicy, StopContainer

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, extended
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._actions import plan_pod, stops_of

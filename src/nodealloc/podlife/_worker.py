@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._grace import effective_grace_s
 from nodealloc.podlife._life import POD_LIFE, LifeEvent

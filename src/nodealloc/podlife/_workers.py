@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._life import LifeEvent

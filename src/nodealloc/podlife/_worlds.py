@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import World
 from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._record import PodRecord, PodWanted

@@ -8,8 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed, typed_on_error
 from nodealloc.podsources._rules import RIGHT, Rules

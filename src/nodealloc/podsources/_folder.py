@@ -8,8 +8,7 @@ import stat
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-import attrs
 from typing_extensions import override
 
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import within, wrong
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.dirwatch import Watcher

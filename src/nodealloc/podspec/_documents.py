@@ -6,8 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import Final, TypeAlias, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._declared import At, Documents
 from nodealloc._frozen import freeze
 from nodealloc._reading import Json, Reader, as_shown

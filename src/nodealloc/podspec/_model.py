@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
 from nodealloc._typed import typed_fields

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, cast
 
-import attrs
 from typing_extensions import deprecated
 
+from nodealloc import _attrs as attrs
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import Fault

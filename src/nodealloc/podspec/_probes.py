@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import at_least, one_of, port_or_name, whole_port

@@ -7,8 +7,7 @@ import functools
 import re
 from typing import Final, Never
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import is_other, wrong
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 

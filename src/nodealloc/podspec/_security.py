@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Literal
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.podspec._checks import at_least

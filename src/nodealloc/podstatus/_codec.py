@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-import attrs
 import cattrs
 
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import PlainJson
 from nodealloc._stored import Stored, count, row_converter, shared
 from nodealloc._typed import typed

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import (
     ContainerRunning,
     ContainerState,

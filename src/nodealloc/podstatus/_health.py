@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import ContainerStatus
 from nodealloc.podspec import Container, Probe
 from nodealloc.podstatus._containers import ContainerStatuses, has_succeeded, runs

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import addresses, within
 from nodealloc._frozen import PlainJson
 from nodealloc._typed import typed, typed_fields, typed_methods

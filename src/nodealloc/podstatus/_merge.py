@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_on_error
 from nodealloc.podfacts import (
     ConditionStatus,

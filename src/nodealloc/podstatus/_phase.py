@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import (
     ContainerRunning,
     ContainerState,

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.podfacts import PodStatus, status_to_manifest
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_on_error
 from nodealloc.podfacts import (
     ConditionStatus,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
 from nodealloc.podfacts import PodPhase, PodStatus

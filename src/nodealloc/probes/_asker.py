@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen
 from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary, World
 from nodealloc.podfacts import PodEvent

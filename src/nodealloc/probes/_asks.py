@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._addresses import told_addresses
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState, PodIdentity

@@ -11,8 +11,7 @@ from collections.abc import Generator, Sequence
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
 from nodealloc._typed import typed, typed_methods

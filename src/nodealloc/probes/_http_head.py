@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import PermanentError
 
 __all__ = ["Head", "HttpNonsenseError", "head_in", "is_whole"]

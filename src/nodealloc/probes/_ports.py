@@ -7,8 +7,7 @@ import socket
 from collections.abc import Generator, Sequence
 from typing import Protocol, TypeAlias, Union, runtime_checkable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import whole, within
 from nodealloc._typed import typed_fields
 from nodealloc.podspec import ExecAction, GrpcAction, HttpGetAction, TcpSocketAction

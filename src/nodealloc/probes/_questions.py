@@ -7,8 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import is_other
 from nodealloc.dsw_asw import Clock, Executor, Running
 from nodealloc.probes._lines import Line

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Self
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.podspec import Probe

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
 import cattrs
 
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
 from nodealloc._stored import Stored, row_converter
 from nodealloc._typed import typed

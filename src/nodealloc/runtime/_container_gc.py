@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import within, wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.errors import ConfigurationError

@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.verdicts import NotYet

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord

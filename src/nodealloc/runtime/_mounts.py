@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import absolute, wrong
 from nodealloc._typed import typed_fields
 

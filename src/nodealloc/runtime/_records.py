@@ -6,8 +6,7 @@ import enum
 import math
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import checked
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields

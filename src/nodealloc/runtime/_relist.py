@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final, TypeAlias, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import within
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel, Done, Failed, Near, Outcome, Plan, Step, Uncertain, View, World

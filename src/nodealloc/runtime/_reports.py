@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias, Union
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import is_other, wrong
 from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError

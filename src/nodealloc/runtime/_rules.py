@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._rules import as_recorded, recorded
 from nodealloc._typed import typed_fields
 

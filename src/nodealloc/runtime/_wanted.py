@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import addresses, filled, whole, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields

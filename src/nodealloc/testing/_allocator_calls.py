@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias, TypeGuard, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podspec import Quantity
 from nodealloc.testing._told import is_listed, told
 from nodealloc.topology import (

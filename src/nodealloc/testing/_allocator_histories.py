@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podspec import Quantity
 from nodealloc.testing._allocator_calls import (
     ANYWHERE,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._reading import Reader
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Json, Quantity

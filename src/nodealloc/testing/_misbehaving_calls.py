@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, MutableSequence
 from typing import TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import AnswerLostError, RuntimeUnavailableError
 

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
-import attrs
 import grpc
 
+from nodealloc import _attrs as attrs
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._proto import pluginregistration_v1_pb2 as registry
 from nodealloc._rpc import channels

@@ -9,9 +9,9 @@ import random
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import attrs
 from typing_extensions import override
 
+from nodealloc import _attrs as attrs
 from nodealloc.checkpoint import Files
 
 __all__ = ["FaultyFiles", "InjectedFault", "PowerCut", "SimulatedDisk"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes import Found, Grown, Staged, Use, VolumeId, VolumeSpec
 

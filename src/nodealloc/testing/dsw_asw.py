@@ -16,8 +16,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Generic, ParamSpec, TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import (
     Cancel,
     Clock,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import PodLife, PodSighting, PodSource
 from nodealloc.podspec import Pod
 from nodealloc.testing._told import in_words

@@ -12,8 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import (

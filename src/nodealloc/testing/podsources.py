@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podsources import MergedSayings, Reading, Saying, Source, merge_saying
 from nodealloc.podspec import Pod
 from nodealloc.testing._told import in_words

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import ConditionStatus, PodCondition, PodPhase, PodStatus
 from nodealloc.podstatus import Sink
 from nodealloc.testing._told import in_words

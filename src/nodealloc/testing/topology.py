@@ -14,8 +14,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import is_other
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.idset import bits, lowest

@@ -11,8 +11,7 @@ import os
 import threading
 from pathlib import Path
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.testing._told import in_words
 from nodealloc.volumes import (
     CanAge,

@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podspec import Pod, Volume
 from nodealloc.testing._told import in_words
 from nodealloc.volumes import (

@@ -13,8 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing._told import in_words

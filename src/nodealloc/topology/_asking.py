@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.topology._claims import Claim
 from nodealloc.topology._errors import ProviderError, WorkLimitError
 from nodealloc.topology._hints import Hints, TopologyHint

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import add
 from typing import TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, choice, wrong
 from nodealloc._frozen import Frozen, frozen
 from nodealloc._peak import peak as _peak

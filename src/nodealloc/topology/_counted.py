@@ -8,8 +8,7 @@ from heapq import merge as merged
 from itertools import combinations, islice
 from typing import final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, wrong
 from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.errors import ConfigurationError

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.topology._claims import Workload
 from nodealloc.topology._ports import Allocator
 from nodealloc.topology._snapshot import Snapshot

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, wrong
 from nodealloc._frozen import Frozen, frozen
 from nodealloc._typed import typed_fields

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields, typed_fields_on_error, typed_on_error

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import NamedTuple, final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, TopologyHint
 from nodealloc.topology._options import options_of

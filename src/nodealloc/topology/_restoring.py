@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.topology._abilities import Restored
 from nodealloc.topology._claims import Owner
 from nodealloc.topology._ports import Allocator

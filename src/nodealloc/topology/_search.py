@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.topology._asking import Stopped, allocated, hints_of
 from nodealloc.topology._candidates import candidates
 from nodealloc.topology._claims import Claim, Workload

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar, cast, overload
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, choice, is_other, wrong
 from nodealloc._frozen import Frozen, frozen
 from nodealloc._typed import typed_fields, typed_on_error

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._units import amount_text
 from nodealloc.idset import format_list

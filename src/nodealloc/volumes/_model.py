@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import TypeAlias
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze, freeze_deeply
 from nodealloc._typed import typed_fields
 from nodealloc.podspec import Json

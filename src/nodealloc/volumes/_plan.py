@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Step
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, PodMount, Use, VolumeId, VolumeSpec

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Outcome, Plan, Step, View, World
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Pod, Volume

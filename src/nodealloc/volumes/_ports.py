@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._mountinfo import Mount
 from nodealloc._typed import typed_fields
 from nodealloc.podspec import Pod, Volume

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Failure, World
 from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, Use, VolumeId, VolumeSpec

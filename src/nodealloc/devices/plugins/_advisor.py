@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices.plugins._reconciler import DevicePlugins
 from nodealloc.topology import Allocator, Snapshot

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc import _sockets
 from nodealloc._rpc.turns import Turns
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 from google.protobuf.message import DecodeError as ProtobufError
 
+from nodealloc import _attrs as attrs
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc.devices._inventory import Device, PluginOptions
 from nodealloc.devices._launch import DeviceMount, DeviceNode, Response

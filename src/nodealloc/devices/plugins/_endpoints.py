@@ -7,8 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.devices._inventory import PluginOptions
 from nodealloc.devices._ports import PluginConnection
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc import _sockets
 from nodealloc.devices.plugins._callbacks import Introduction
 from nodealloc.dsw_asw import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
 from nodealloc.podlife._configuration._errors import SandboxConfigError
 from nodealloc.podspec import DnsOption, DnsPolicy, Pod

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, Self
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import absolute, addresses, filled, whole
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields

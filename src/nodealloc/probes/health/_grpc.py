@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
 import grpc
 from google.protobuf.message import DecodeError
 
+from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._proto import health_v1_pb2 as wire
 from nodealloc._rpc import channels

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.cpuset import CpuAllocator, CPUSet, NonePolicy, StaticOptions, StaticPolicy
 from nodealloc.memblocks import (
     MemoryAllocator,

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podspec import Json
 from nodealloc.testing.conformance._kinds import KINDS, Row, RowAnswer, answer_for, known_kind

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import PodStatus
 from nodealloc.podspec import Pod
 from nodealloc.podstatus import KUBELET, Told, merge_status, same_status, take_status

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Summary
 
 __all__ = ["Report", "ViolationError"]

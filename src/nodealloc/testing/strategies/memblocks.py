@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 from hypothesis import strategies as st
 
+from nodealloc import _attrs as attrs
 from nodealloc.machine import Machine, NumaNode
 from nodealloc.memblocks import (
     MemoryAllocator,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-import attrs
 from hypothesis import strategies as st
 
+from nodealloc import _attrs as attrs
 from nodealloc.cpuset import CpuAllocator, StaticPolicy
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
 from nodealloc.errors import NodeallocError

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-import attrs
 from hypothesis import strategies as st
 
+from nodealloc import _attrs as attrs
 from nodealloc.podspec import Json, Pod
 
 __all__ = ["BrokenManifest", "broken_manifests", "manifests", "pods"]

@@ -17,8 +17,7 @@ import os
 import stat
 from collections.abc import Mapping
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.errors import NodeallocError
 from nodealloc.volumes._removal import remove_at
 from nodealloc.volumes.plugins._ownership import give_to_group

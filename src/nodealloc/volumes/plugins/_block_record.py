@@ -7,8 +7,7 @@ import json
 import os
 from typing import cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podspec import Json
 from nodealloc.volumes._model import VolumeMode, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot, naming

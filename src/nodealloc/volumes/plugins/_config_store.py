@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields
 from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import ConfigurationError

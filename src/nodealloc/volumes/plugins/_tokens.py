@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 
 __all__ = ["ServiceToken", "TokenRequest", "TokenSource"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
+from nodealloc import _attrs as attrs
 
 __all__ = ["IMAGE", "Behaviour", "end_reason", "last_words"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerRunning,

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.testing.simulation._chance import Strike
 from nodealloc.testing.simulation._report import ViolationError
 from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from typing import ClassVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.podfacts import ConditionStatus, ContainerWaiting, PodStatus
 from nodealloc.podspec import Container, Pod, Probe
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What

@@ -14,8 +14,7 @@ from multiprocessing.pool import AsyncResult
 from pathlib import Path
 from typing import Final, cast
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Driven
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._report import Report, ViolationError

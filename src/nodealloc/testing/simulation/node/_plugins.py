@@ -6,8 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.devices import (
     Device,
     PluginConnection,

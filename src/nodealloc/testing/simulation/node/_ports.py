@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.checkpoint import Files
 from nodealloc.cpuset import CpusetWriteError, TargetGoneError
 from nodealloc.dsw_asw import Cancel, Moment

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.idset import CPUSet
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._hanging import Hangs

@@ -9,8 +9,7 @@ from functools import partial
 from random import Random
 from typing import Self
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Driven, Reconciler
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
+from nodealloc import _attrs as attrs
 
 __all__ = ["SeedClass"]
 

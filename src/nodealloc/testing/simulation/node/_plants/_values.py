@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
-
+from nodealloc import _attrs as attrs
 from nodealloc.testing.simulation.node._ports import NodePorts
 
 __all__ = ["Plant"]
