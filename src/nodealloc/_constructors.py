@@ -37,11 +37,13 @@ def looking_init(made: type[object], init: Callable[P, None]) -> Callable[P, Non
     @functools.wraps(init)
     def called(*args: P.args, **kwargs: P.kwargs) -> None:
         if not written:
+            if len(args) == 1 and not kwargs:
+                return init(*args, **kwargs)  # nothing is given that could be looked at, as in most defaults
             # Not before the first value: most classes are imported and never made.
             written.append(functools.wraps(init)(_written(made, init)))
             if made.__init__ is called:
                 made.__init__ = written[0]  # type: ignore[method-assign, assignment]
-        written[0](*args, **kwargs)
+        return written[0](*args, **kwargs)
 
     return called
 
