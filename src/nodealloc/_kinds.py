@@ -284,7 +284,17 @@ def _generic(origin: type[object], members: tuple[object, ...]) -> Kind | None:
     return _class(origin)
 
 
+_known: Final[dict[type[object], Kind | None]] = {}
+
+
 def _class(kind: type[object]) -> Kind | None:
+    """Found out once: many arguments are of one class."""
+    if kind not in _known:
+        _known[kind] = _of_class(kind)
+    return _known[kind]
+
+
+def _of_class(kind: type[object]) -> Kind | None:
     if kind in {object, type}:
         return None
     if issubclass(kind, enum.Enum):
