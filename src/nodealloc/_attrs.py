@@ -49,12 +49,13 @@ __all__ = [
     "validators",
 ]
 
-_Fields: TypeAlias = tuple["Attribute[object]", ...]
 _Decorator: TypeAlias = Callable[[type[object]], type[object]]
 _Write: TypeAlias = Callable[[type[object]], types.FunctionType]
 
 _OWN_EQUALITY: Final = frozenset({"eq", "hash", "unsafe_hash", "cache_hash"})
 """Options of a class whose equality is left to attrs."""
+_OWN_STATE: Final = frozenset({"getstate_setstate", "cache_hash"})
+"""The same of what is pickled."""
 
 
 class _Later:
@@ -128,8 +129,37 @@ def _written(head: str, answer: str, scope: dict[str, object]) -> types.Function
     return cast("types.FunctionType", scope[head.partition("(")[0]])
 
 
-def _fields(made: type[object]) -> _Fields:
-    return cast("_Fields", fields(cast("type[AttrsInstance]", made)))
+def _fields(made: type[object]) -> tuple[Attribute[object], ...]:
+    return cast("tuple[Attribute[object], ...]", fields(cast("type[AttrsInstance]", made)))
+
+
+class _Fields(tuple["Attribute[object]", ...]):
+    """Fields of one class, by place and by name.
+
+    attrs makes a class for those of each class, with a property for each field: three times what they hold.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str, /) -> Attribute[object]:
+        for one in self:
+            if one.name == name:
+                return one
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _state(self: object) -> dict[str, object]:
+    """What is pickled of a value in slots; one function for all, where attrs makes two for each class."""
+    return {one.name: getattr(self, one.name) for one in _fields(type(self))}
+
+
+def _set_state(self: object, state: Mapping[str, object]) -> None:
+    for one in _fields(type(self)):
+        if one.name in state:
+            object.__setattr__(self, one.name, state[one.name])
+
+
+_STATE: Final[Mapping[str, object]] = {"__getstate__": _state, "__setstate__": _set_state}
 
 
 class _How(Protocol):
@@ -145,11 +175,20 @@ def _declared(
     if given is None:
         return cast("_Decorator", functools.partial(_declared, how, **options))
     later = {name: _Later(write) for name, write in _left_out(how, given, options)}
+    # attrs leaves alone what a class has itself.
     for name, method in later.items():
-        setattr(given, name, method)  # attrs leaves alone what a class has itself
+        setattr(given, name, method)
+    if (
+        options.get("slots", True)
+        and not options.keys() & _OWN_STATE
+        and not vars(given).keys() & _STATE.keys()
+    ):
+        for name, shared in _STATE.items():
+            setattr(given, name, shared)
     made = how(given, **options)
     for method in later.values():
         method.belong(made)
+    made.__attrs_attrs__ = _Fields(_fields(made))  # type: ignore[attr-defined]
     return made
 
 

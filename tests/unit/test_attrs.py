@@ -177,3 +177,48 @@ def test_values_are_copied_and_pickled() -> None:
     """Whether or not methods were written."""
     value = Adds(plain=(1,), more=2)
     assert copy.deepcopy(value) == pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - our own bytes
+
+
+@_attrs.frozen(cache_hash=True)
+class Cached:
+    """Pickled by attrs' own rules, which leave the hash out."""
+
+    plain: object
+
+
+@_attrs.define
+class Kept:
+    """Says itself what is pickled."""
+
+    plain: object
+    told: object = None
+
+    def __getstate__(self) -> object:
+        return {"plain": self.plain}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.plain, self.told = state["plain"], "by itself"
+
+
+def test_a_class_says_itself_what_is_pickled() -> None:
+    """Whether it does, caches its hash, or is left to what all share."""
+    cached = Cached((1, 2))
+    assert hash(cached) == hash(pickle.loads(pickle.dumps(cached)))  # noqa: S301 - our own bytes
+    kept = pickle.loads(pickle.dumps(Kept(1)))  # noqa: S301 - the same
+    assert (kept.plain, kept.told) == (1, "by itself")
+    assert Adds(1, 2).__getstate__() == {"plain": 1, "more": 2}
+    made = Adds(1, 2)
+    made.__setstate__({"more": 3})  # type: ignore[attr-defined]
+    assert made == Adds(1, 3)
+
+
+def test_fields_are_found_by_name() -> None:
+    """As in attrs; a name that no field has is an error of Python's own."""
+    fields = attrs.fields(Adds)
+    assert [one.name for one in fields] == ["plain", "more"]
+    assert fields.more is fields[1] is attrs.fields_dict(Adds)["more"]
+    assert isinstance(fields, tuple)
+    with pytest.raises(AttributeError, match="no attribute 'fewer'"):
+        _ = fields.fewer  # type: ignore[attr-defined]
+    assert attrs.evolve(Adds(1, 2), more=3) == Adds(1, 3)
+    assert attrs.asdict(Adds(1, 2)) == {"plain": 1, "more": 2}
