@@ -12,13 +12,12 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final, TypeAlias, TypeVar, Union, cast
 
 import attrs
 import cattrs
 
-from nodealloc._reading import Reader, as_shown, short, under
+from nodealloc._reading import Reader, alike, as_shown, short, under
 from nodealloc._wire import camel, wire_of
 
 __all__ = ["FAULTY", "At", "Documents"]
@@ -232,8 +231,8 @@ def _unread(
         reader.not_read(under(path, key), f"is not supported: {unsupported[key]}")
         return
     # Looking for what is spelled alike is slow, and only the first are told.
-    alike = get_close_matches(key[:_TOLD], fields, n=1) if len(reader.faults) < _TOLD else []
-    hint = f"did you mean {alike[0]}?" if alike else f"known are {_some(fields)}"
+    meant = alike(key[:_TOLD], fields) if len(reader.faults) < _TOLD else ""
+    hint = f"did you mean {meant}?" if meant else f"known are {_some(fields)}"
     reader.not_read(under(path, key), f"unknown field {short(key)}; {hint}")
 
 

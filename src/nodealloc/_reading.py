@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, Union, cast
 
 from nodealloc.errors import DecodeError, Fault
@@ -12,6 +12,7 @@ __all__ = [
     "NO_TEXT",
     "Json",
     "Reader",
+    "alike",
     "as_shown",
     "go_bool",
     "is_larger",
@@ -162,6 +163,14 @@ def go_bool(text: str, /) -> bool | None:
     Source: Go ``strconv.ParseBool``.
     """
     return True if text in _GO_TRUE else False if text in _GO_FALSE else None
+
+
+def alike(word: str, known: Iterable[str], /) -> str:
+    """Of known words the one that is spelled most alike; "" for none."""
+    # Imported late: few documents hold a word that nobody knows.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    return next(iter(get_close_matches(word, tuple(known), n=1)), "")
 
 
 def as_shown(value: object) -> str:

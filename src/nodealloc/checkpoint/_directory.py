@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -277,7 +276,7 @@ class Directory:
         made: dict[str, int] = {}
         try:
             for name, data in contents:
-                new = f"{_NEW}{secrets.token_hex(8)}.{name}"
+                new = f"{_NEW}{os.urandom(8).hex()}.{name}"
                 if len(data) > _LARGEST:
                     raise _too_large("write", self._at(new))
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final, cast
 
 from nodealloc._declared import FAULTY, At
-from nodealloc._reading import short, under
+from nodealloc._reading import alike, short, under
 from nodealloc.podspec._checks import label
 from nodealloc.podspec._model import Volume
 from nodealloc.podspec._pod_reader import PodReader, some
@@ -95,6 +94,6 @@ def _check_fields(reader: PodReader, kind: str, detail: Mapping[str, object], pa
 def _name_unknown(reader: PodReader, fields: Mapping[str, object], known: tuple[str, ...], path: str) -> None:
     for key in fields:
         if key not in known:
-            alike = get_close_matches(key[:_SHOWN], known, n=1) if len(reader.faults) < _TOLD else []
-            hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(known)}"
+            meant = alike(key[:_SHOWN], known) if len(reader.faults) < _TOLD else ""
+            hint = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
             reader.not_read(under(path, key), f"unknown field {short(key)}; {hint}")

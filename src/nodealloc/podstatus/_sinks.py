@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -66,7 +65,8 @@ class FolderSink:
             OSError: It could not be written; the one before is as it was.
         """
         document = {"metadata": {"uid": uid}, "status": status_to_manifest(status)}
-        descriptor, made = tempfile.mkstemp(prefix=".", suffix=".new", dir=self._folder)
+        made = f"{self._folder}/.{os.urandom(8).hex()}.new"
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(document, file, indent=1)
