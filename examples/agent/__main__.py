@@ -19,10 +19,9 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from examples.agent.wiring import Place, wire
-from examples.processes import ProcessCpusets, ProcessRuntime
 from nodealloc.agent import AGENT_FORMATS, KUBELET, Agent, Rulebook
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
 from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
@@ -38,6 +37,9 @@ from nodealloc.kubeconfig import (
     swap_bytes,
 )
 from nodealloc.machine import named_machine
+
+if TYPE_CHECKING:
+    from examples.processes import ProcessRuntime
 
 _ARENA_MAX: Final = -8  # malloc.h
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
@@ -161,6 +163,9 @@ def _runtime(
     socket_path = config.container_runtime_endpoint.removeprefix("unix://")
     kind = chosen.runtime or ("containerd" if socket_path else "processes")
     if kind == "processes":
+        # An agent of containerd needs none of it.
+        from examples.processes import ProcessCpusets, ProcessRuntime  # noqa: PLC0415
+
         tree = str(root / "cgroup") if layout.stand_in else "/sys/fs/cgroup"
         cgroup = f"{config.cgroup_root.strip('/')}/kubepods".lstrip("/")
         made = ProcessRuntime(root / "containers", cgroup=cgroup, tree=tree)

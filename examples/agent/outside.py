@@ -246,7 +246,7 @@ def compile_agent() -> None:
 
     One that compiles them itself takes longer to start, and keeps the memory that this took.
     """
-    subprocess.run([sys.executable, "-c", "import examples.agent.__main__"], check=True)
+    subprocess.run([sys.executable, "-c", "import examples.agent.__main__, examples.processes"], check=True)
 
 
 def left_behind(place: Surroundings) -> list[str]:
