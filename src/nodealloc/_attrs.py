@@ -12,14 +12,13 @@ import functools
 import types
 from collections.abc import Callable, Iterator, Mapping
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, cast
 
 import attrs
 from attrs import (
     NOTHING,
     Attribute,
     AttrsInstance,
-    Converter,
     Factory,
     asdict,
     define,
@@ -36,7 +35,6 @@ __all__ = [
     "NOTHING",
     "Attribute",
     "AttrsInstance",
-    "Converter",
     "Factory",
     "asdict",
     "define",
@@ -136,7 +134,7 @@ def _fields(made: type[object]) -> tuple[Attribute[object], ...]:
 class _Fields(tuple["Attribute[object]", ...]):
     """Fields of one class, by place and by name.
 
-    attrs makes a class for those of each class, with a property for each field: three times what they hold.
+    attrs makes a class for those of each class, with a property for each: three times what they take themselves.
     """
 
     __slots__ = ()
@@ -148,15 +146,20 @@ class _Fields(tuple["Attribute[object]", ...]):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
+class _Declared(Protocol):
+    __attrs_attrs__: ClassVar[tuple[Attribute[object], ...]]
+
+
 def _state(self: object) -> dict[str, object]:
     """What is pickled of a value in slots; one function for all, where attrs makes two for each class."""
-    return {one.name: getattr(self, one.name) for one in _fields(type(self))}
+    return {one.name: getattr(self, one.name) for one in cast("_Declared", self).__attrs_attrs__}
 
 
 def _set_state(self: object, state: Mapping[str, object]) -> None:
-    for one in _fields(type(self)):
+    put = object.__setattr__
+    for one in cast("_Declared", self).__attrs_attrs__:
         if one.name in state:
-            object.__setattr__(self, one.name, state[one.name])
+            put(self, one.name, state[one.name])
 
 
 _STATE: Final[Mapping[str, object]] = {"__getstate__": _state, "__setstate__": _set_state}

@@ -40,7 +40,7 @@ def looking_init(made: type[object], init: Callable[P, None]) -> Callable[P, Non
 
     @functools.wraps(init)
     def called(*args: P.args, **kwargs: P.kwargs) -> None:
-        if len(args) == 1 and not kwargs:
+        if len(args) + len(kwargs) == 1:
             return init(*args, **kwargs)  # nothing is given that could be looked at, as in most defaults
         if not kept:
             kept.append(_Looks(made, init))
