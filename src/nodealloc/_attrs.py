@@ -63,13 +63,15 @@ class _Later:
 
     def __init__(self, write: _Write, /) -> None:
         self._write = write
-        self._made: type[object] = object
+        self._made: type[object] | None = None
 
     def belong(self, made: type[object], /) -> None:
         """To a class that is finished: attrs makes another one out of what it is given."""
         self._made = made
 
     def __get__(self, instance: object, owner: type[object] | None = None, /) -> object:
+        if self._made is None:
+            return self  # attrs asks whether a class has one itself
         method = self._write(self._made)
         name = method.__name__
         method.__qualname__ = f"{self._made.__qualname__}.{name}"
@@ -134,7 +136,7 @@ def _fields(made: type[object]) -> tuple[Attribute[object], ...]:
 class _Fields(tuple["Attribute[object]", ...]):
     """Fields of one class, by place and by name.
 
-    attrs makes a class for those of each class, with a property for each: three times what they take themselves.
+    attrs makes a class for those of each class, with a property for each: three times what they take.
     """
 
     __slots__ = ()
