@@ -84,26 +84,22 @@ def _places(function: Callable[P, object]) -> int:
 
 def _by_place(function: Callable[P, T], count: int) -> Callable[P, T]:
     """The same for arguments that are all given by place, written out: packing them would cost most of it."""
-
-    def look_at(*given: object) -> None:
-        look(function, kinds_of(function), given, {})
-
     defaults = cast("types.FunctionType", function).__defaults__ or ()
-    made = _taking(count, len(defaults))(function, look_at, defaults)
+    made = _taking(count, len(defaults))(function, defaults)
     return functools.wraps(function)(cast("Callable[P, T]", made))
 
 
 @functools.cache
-def _taking(count: int, defaults: int) -> Callable[[object, object, tuple[object, ...]], object]:
+def _taking(count: int, defaults: int) -> Callable[[object, tuple[object, ...]], object]:
     """From a function of so many arguments, what looks at them and defaults to what is called instead."""
     names = [f"a{place}" for place in range(count)]
     given, first = ", ".join(names), count - defaults
     takes = ", ".join([*names[:first], *[f"{name}=_d[{at}]" for at, name in enumerate(names[first:])]])
-    lines = ["def of(_call, _look, _d):", f"  def called({takes}, /):", f"    try: return _call({given})"]
-    lines += ["    except _broken:", f"      _look({given})", "      raise", "  return called"]
-    scope: dict[str, object] = {"_broken": BROKEN}
-    exec("\n".join(lines), scope)  # noqa: S102 - of numbers alone
-    return cast("Callable[[object, object, tuple[object, ...]], object]", scope["of"])
+    lines = ["def of(_call, _d):", f"  def called({takes}, /):", f"    try: return _call({given})"]
+    lines += ["    except _broken:", f"      _look(_call, _kinds_of(_call), ({given},), {{}})", "      raise"]
+    scope: dict[str, object] = {"_broken": BROKEN, "_look": look, "_kinds_of": kinds_of}
+    exec("\n".join([*lines, "  return called"]), scope)  # noqa: S102 - of numbers alone
+    return cast("Callable[[object, tuple[object, ...]], object]", scope["of"])
 
 
 def typed_methods(made: type[T], /) -> type[T]:
