@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from examples.agent.wiring import Place, wire
+from nodealloc import checkpoint
 from nodealloc.agent import AGENT_FORMATS, KUBELET, Agent, Rulebook
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
-from nodealloc.checkpoint import FileStore, SqliteStore, this_machine
+from nodealloc.checkpoint import FileStore, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriRuntime
 from nodealloc.errors import NodeallocError
@@ -138,9 +139,9 @@ def _until_told_to_stop() -> None:
         pass
 
 
-def _store(root: Path, kind: str) -> FileStore | SqliteStore:
+def _store(root: Path, kind: str) -> FileStore | checkpoint.SqliteStore:
     if kind == "sqlite":
-        return SqliteStore(root / "checkpoint.db", AGENT_FORMATS, identity=this_machine())
+        return checkpoint.SqliteStore(root / "checkpoint.db", AGENT_FORMATS, identity=this_machine())
     return FileStore(root / "checkpoint", AGENT_FORMATS, identity=this_machine())
 
 

@@ -20,6 +20,8 @@ open ─▶ finish or drop what was cut off ─▶ verify each key ─▶ Conten
     {'cpus': '2-3'}
 """
 
+from typing import TYPE_CHECKING
+
 from nodealloc.checkpoint._contents import Contents, Damaged, Identity, Since
 from nodealloc.checkpoint._cpu_state import (
     CPU_STATE,
@@ -52,7 +54,19 @@ from nodealloc.checkpoint._memory_store import MemoryStore
 from nodealloc.checkpoint._pod_devices import PodDevices
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Store
 from nodealloc.checkpoint._record import JsonCheckpoint
-from nodealloc.checkpoint._sqlite_store import SqliteStore
+
+if TYPE_CHECKING:
+    from nodealloc.checkpoint._sqlite_store import SqliteStore
+else:
+
+    def __getattr__(name: str) -> object:
+        """SQLite takes a MiB, which agents with stores of files spare."""
+        if name == "SqliteStore":
+            from nodealloc.checkpoint._sqlite_store import SqliteStore  # noqa: PLC0415
+
+            return SqliteStore
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "CPU_STATE",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sqlite3
 
 from nodealloc.errors import PermanentError, RetryableError
 
@@ -18,12 +17,13 @@ _REMEDIES = {
     errno.ENOENT: "make or mount what it belongs into",
     errno.EFBIG: "store less under one key",
 }
+_PERM, _BUSY, _LOCKED, _READONLY, _FULL, _CANTOPEN, _TOOBIG = 3, 5, 6, 8, 13, 14, 18
 # SQLite counts its errors by itself: 13 is a full disk there, and no permission here.
 _SQLITE_REMEDIES = {
-    **dict.fromkeys((sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN), _NOT_OURS),
-    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "end what else has it open"),
-    sqlite3.SQLITE_FULL: "the disk is full: make room",
-    sqlite3.SQLITE_TOOBIG: "store less under one key",
+    **dict.fromkeys((_PERM, _READONLY, _CANTOPEN), _NOT_OURS),
+    **dict.fromkeys((_BUSY, _LOCKED), "end what else has it open"),
+    _FULL: "the disk is full: make room",
+    _TOOBIG: "store less under one key",
 }
 
 

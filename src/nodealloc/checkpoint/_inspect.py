@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,8 +73,6 @@ def inspect(path: str | Path) -> tuple[Finding, ...]:
         reason = error.strerror or str(error)
         remedy = "name a store, a state file or a kubelet's root directory that may be read"
         raise StoreFailedError(str(at), "read", error.errno or 0, reason, remedy=remedy) from error
-    except sqlite3.Error as error:
-        raise StoreFailedError(str(at), "sqlite", 0, str(error)) from error
 
 
 def _directory(at: Path) -> Iterator[Finding]:
@@ -95,14 +93,16 @@ def _directory(at: Path) -> Iterator[Finding]:
 
 
 def _database(at: Path) -> Iterator[Finding]:
-    connection = sqlite3.connect(f"{at.absolute().as_uri()}?mode=ro", uri=True)
+    import sqlite3  # noqa: PLC0415 - a MiB, which who has no such file spares
+
     try:
-        rows = connection.execute("SELECT key, data FROM checkpoints ORDER BY key").fetchall()
-        lost = connection.execute(
-            "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled"
-        ).fetchall()
-    finally:
-        connection.close()
+        with contextlib.closing(sqlite3.connect(f"{at.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute("SELECT key, data FROM checkpoints ORDER BY key").fetchall()
+            lost = connection.execute(
+                "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled"
+            ).fetchall()
+    except sqlite3.Error as error:
+        raise StoreFailedError(str(at), "sqlite", 0, str(error)) from error
     for key, data in rows:
         yield judge_bytes(f"{at}:{key}", str(key), data if isinstance(data, bytes) else b"")
     for number, key, reason, kept_as in lost:
