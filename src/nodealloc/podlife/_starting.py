@@ -75,7 +75,7 @@ def in_new_sandbox(
 
 
 def _looks(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[Step[Detail], ...]:
-    """Look for images of containers that start when there is a sandbox; what has to be fetched waits for that."""
+    """Look for images of containers that start in the sandbox; what has to be fetched waits for that."""
     return tuple(_pull(turn, record, name) for name in plan.starts if not _fetches(record, name))
 
 
