@@ -20,7 +20,7 @@ from nodealloc.dsw_asw import (
     View,
 )
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, TakeBack, uid_of
+from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, Start, TakeBack, uid_of
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, end_late, reasons_to_end, take_back
 from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
@@ -114,7 +114,12 @@ class Lives:
             have=answer.record,
             steps=steps,
             again_at_s=_sooner(answer, asked_s).again_at_s,
-            cancel=_unwanted(view.running, answer, is_current=observed.is_current),
+            cancel=_unwanted(
+                view.running,
+                answer,
+                is_current=observed.is_current,
+                follows_edits=self._rules.follows_edits,
+            ),
         )
 
     def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
@@ -362,16 +367,17 @@ def _sooner(answer: Next, moment_s: float | None) -> Next:
 
 
 def _unwanted(
-    running: Sequence[Running[Detail]], answer: Next, *, is_current: bool
+    running: Sequence[Running[Detail]], answer: Next, *, is_current: bool, follows_edits: bool
 ) -> bool | tuple[StepScope, ...]:
     """Scopes of what nobody wants any more: hooks and parts, and in the end all that makes something.
 
-    While a report is awaited nothing is decided of containers, so that no hook is unwanted by it.
+    While a report is awaited nothing is decided of containers, so that no hook is unwanted by it. A start
+    that has not come to its container when the pod is edited starts again, with what is wanted now.
     """
     if not running:
         return False
     planned = {(one.scope, one.verb): one.detail for one in answer.steps}
-    ends = answer.record.life is not LifeState.SYNCING
+    ends, edition = answer.record.life is not LifeState.SYNCING, answer.record.edition
     return tuple(
         one.scope
         for one in running
@@ -379,6 +385,7 @@ def _unwanted(
         and (
             (one.verb in _HOOKS and (is_current or (ends and one.verb == "post-start")))
             or isinstance(one.detail, MakeReady)
+            or (follows_edits and isinstance(one.detail, Start) and one.detail.edition != edition)
             or (ends and (one.verb in _MAKING or one.verb == "pull"))
         )
     )

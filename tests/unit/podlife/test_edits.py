@@ -6,7 +6,7 @@ import attrs
 
 from nodealloc.podlife import NodeConfiguration, NodeSettings
 from nodealloc.podspec import Container, Pod, Quantity, Variable
-from nodealloc.runtime import RuntimeUnavailableError
+from nodealloc.runtime import ContainerConfig, RuntimeUnavailableError
 from tests.unit.podlife_node import Node, pod
 
 SETTINGS = NodeSettings(name="n1", memory_capacity_bytes=16 << 30, pods_directory="")
@@ -108,3 +108,27 @@ def test_a_container_that_is_edited_while_it_starts_is_counted_once() -> None:
     here.lives.put(pod())
     here.after(60)
     assert here.running() == ["app#1"]
+
+
+def test_what_is_edited_before_its_container_is_made_is_made_as_it_is_now() -> None:
+    """A start that is still making ready what it asks for begins again: nothing is made that nobody wants."""
+    configuring = NodeConfiguration(SETTINGS)
+    here = Node(configuring=configuring)
+    plain = configuring.container
+
+    def container(*given: object) -> ContainerConfig:
+        if not edits:
+            edits.append(1)
+            here.lives.put(pod(containers=[Container(name="app", image="busybox:2")]))
+            here.after(2)
+        return plain(*given)  # type: ignore[arg-type]
+
+    edits: list[int] = []
+    configuring.container = container  # type: ignore[method-assign]
+    here.lives.put(pod())
+    here.after(60)
+    made = [one for one in here.runtime.calls if one.startswith("create_container")]
+    assert (here.running(), len(made), edits) == (["app#0"], 1, [1])
+    newest = here.runtime.inspect("u").newest("app")
+    assert newest is not None
+    assert newest.record.image == "sha256:busybox:2"
