@@ -293,7 +293,7 @@ def test_a_look_at_images_takes_no_time_and_fetching_one_does(fault: str) -> Non
     """Who looks may keep others waiting in their threads, which no virtual time would end."""
     with NodeSimulation(0, agent) as node:
         life, clock = node.simulation.life, node.simulation.clock
-        runtime = SimulatedRuntime(life, node.outside.containers)
+        runtime = SimulatedRuntime(life, node.outside.containers, node.outside.outages)
 
         def go_on() -> float:
             before_s = clock.monotonic_s()

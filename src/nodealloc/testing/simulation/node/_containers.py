@@ -268,6 +268,10 @@ class SimulatedContainers(FakeContainerRuntime):
     def vanish(self, container_id: str) -> None:
         """It ends, and its record goes with it."""
         self.crash(container_id, 1)
+        self.lose(container_id)
+
+    def lose(self, container_id: str) -> None:
+        """Its record is gone."""
         self._happen(What.FORGOT, container_id)
         self.lose_records(container_id)
 
@@ -276,8 +280,7 @@ class SimulatedContainers(FakeContainerRuntime):
         ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
         if ended:
             newest = max(ended, key=lambda one: one.finished_unix_s or 0.0)
-            self._happen(What.FORGOT, newest.record.id)
-            self.lose_records(newest.record.id)
+            self.lose(newest.record.id)
 
     def ran(self, container_id: str, ran: Ran) -> None:
         """What came of a command that somebody wanted to run."""
@@ -332,11 +335,23 @@ class SimulatedContainers(FakeContainerRuntime):
         """Nothing runs any more; records stay, and nobody knows how anything ended."""
         self.catch_up()
         for one in self.running:
-            self._end(one.record.id, ExitUnknown(), "Unknown")
-            self._happen(What.ENDED, one.record.id, ExitUnknown())
-        for made, box in list(self._sandboxes.items()):
-            record = attrs.evolve(box.record, is_ready=False)
-            self._sandboxes[made] = attrs.evolve(box, record=record, ips=None)
+            self.end_by_itself(one.record.id, ExitUnknown())
+        for made in self._sandboxes:
+            self.unready(made)
+
+    def end_by_itself(self, container_id: str, exit: Exited | ExitUnknown) -> None:  # noqa: A002 - its name
+        """A container that runs has ended, nobody knows how where that is what is said."""
+        if isinstance(exit, Exited):
+            self._ends(container_id, exit, self._clock.awake_s)
+        else:
+            self._end(container_id, exit, "Unknown")
+            self._happen(What.ENDED, container_id, exit)
+
+    def unready(self, sandbox_id: str) -> None:
+        """A sandbox is none any more that containers can run in."""
+        box = self._sandboxes[sandbox_id]
+        record = attrs.evolve(box.record, is_ready=False)
+        self._sandboxes[sandbox_id] = attrs.evolve(box, record=record, ips=None)
 
     def come_back_empty(self) -> None:
         """It was restarted and lost every record of what does not run."""
@@ -344,8 +359,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._deeds.happen(Deed(what=What.RESTARTED, at_s=self._clock.awake_s))
         ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
         for one in ended:
-            self._happen(What.FORGOT, one.record.id)
-        self.lose_records(*(one.record.id for one in ended))
+            self.lose(one.record.id)
 
     def crash(self, container_id: str, code: int) -> None:
         """A container ends by itself, now."""

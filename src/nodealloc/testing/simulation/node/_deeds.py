@@ -55,6 +55,11 @@ class What(enum.Enum):
     PLUGIN = "plugin"
     DEVICE = "device is well"
     HUNG = "a call hangs"
+    FAILED = "a call fails"
+    AWAY = "the runtime goes away"
+    UNSURE = "the runtime does not know the state of"
+    SANDBOX_ENDED = "sandbox ended by itself"
+    DOUBLED = "another sandbox is ready"
 
 
 @attrs.frozen

@@ -170,9 +170,10 @@ class ProbesHeard(Guarantee):
     def ends_alone(self, deed: Deed) -> bool:
         """Whether a container may have to end though its pod goes on.
 
-        A probe or its hook failed, or it is to run from something else.
+        A probe or its hook failed, it is to run from something else, or the runtime told of it that nobody
+        knows how it is, or that its pod has several sandboxes.
         """
-        if self.is_outdated(deed) or self.failed_probes(deed):
+        if self.is_outdated(deed) or self.failed_probes(deed) or self.outside.outages.is_excused(deed.id):
             return True
         return self._failed[deed.id, POST_START] > 0
 

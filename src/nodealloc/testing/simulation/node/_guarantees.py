@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc.testing.simulation.node._again import FailedCallsWait
 from nodealloc.testing.simulation.node._clearing import NothingIsLeft, RecordsGoFirst, StoreIsWhole
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
@@ -166,5 +167,6 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TimesStand,
     TellsOfThese,
     SameEnd,
+    FailedCallsWait,
 )
 """All of them. There is no eviction by pressure, which guarantee 5 (measure again) is about."""

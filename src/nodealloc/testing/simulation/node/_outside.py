@@ -19,6 +19,7 @@ from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, What
+from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import behaviour
 from nodealloc.testing.simulation.node._reads import Reads
@@ -40,6 +41,7 @@ class Outside:
     Attributes:
         deeds: Everything that happens.
         containers: The runtime.
+        outages: When it is away, and what it has lost then.
         volumes: What is mounted.
         plugins: Who serves devices.
         pods: What each source has, by source and uid.
@@ -86,6 +88,7 @@ class Outside:
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
         self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.deeds)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
+        self.outages: Outages = Outages(clock, self.deeds, self.containers)
 
     @property
     def room(self) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from nodealloc.runtime import (
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Ran
+from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
@@ -63,23 +64,24 @@ class SimulatedRuntime:
     runtime hangs` (in one about all of them), `stop hangs` (in one that
     asks a container to end), `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
     restarts` (records of what does not run are gone), `runtime forgets an end` (the newest), `container
-    vanishes` (it ends as soon as it has started, and its record goes with it).
+    vanishes` (it ends as soon as it has started, and its record goes with it), and those of `Outages`.
 
     Images are fetched in their own time; a look at those that are there takes none, since others
     wait for its end in their threads, where virtual time would stand still.
     """
 
-    def __init__(self, life: Life, containers: SimulatedContainers) -> None:
+    def __init__(self, life: Life, containers: SimulatedContainers, outages: Outages) -> None:
         self._life = life
         self._outside = containers
+        self._outages = outages
 
     def listing(self) -> Listing:
         """See `Looks.listing`."""
-        return self._look("listing", self._outside.listing)
+        return self._look("listing", self._outages.listing)
 
     def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """See `Looks.inspect`."""
-        return self._look("inspect", lambda: self._outside.inspect(uid, listed), uid)
+        return self._look("inspect", lambda: self._outages.inspect(uid, listed), uid)
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""
@@ -168,7 +170,7 @@ class SimulatedRuntime:
         life, strikes, ran = self._life, self._life.chance.strikes, self._outside.ran
         life.enter()
         self._outside.catch_up()
-        if strikes("runtime is away"):
+        if self._is_away():
             ran(container_id, Ran(command[0], "away"))
             raise RuntimeUnavailableError("run_command", "connection refused")
         if strikes("runtime refuses"):
@@ -195,7 +197,7 @@ class SimulatedRuntime:
     def _at_once(self, call: str, work: Callable[[], T]) -> T:
         life = self._life
         life.enter()
-        if life.chance.strikes("runtime is away"):
+        if self._is_away():
             raise RuntimeUnavailableError(call, "connection refused")
         if life.chance.strikes("whole runtime hangs"):
             raise RuntimeUnavailableError(call, "deadline exceeded")
@@ -204,6 +206,10 @@ class SimulatedRuntime:
         answer = work()
         life.leave()
         return answer
+
+    def _is_away(self) -> bool:
+        chance = self._life.chance
+        return self._outages.is_away(chance) or chance.strikes("runtime is away")
 
     def _look(self, call: str, work: Callable[[], T], about: str = "") -> T:
         return self._through(call, work, about, changes=False)
@@ -215,10 +221,12 @@ class SimulatedRuntime:
         life = self._life
         strikes = life.chance.strikes
         life.enter()
-        if strikes("runtime is away"):
+        if self._is_away():
+            self._outages.failed(call, about)
             raise RuntimeUnavailableError(call, "connection refused")
         if strikes("runtime restarts"):
             self._outside.come_back_empty()
+            self._outages.failed(call, about)
             raise RuntimeUnavailableError(call, "connection reset by peer")
         if strikes("runtime is slow"):
             self._outside.hung(about, call)
@@ -228,7 +236,8 @@ class SimulatedRuntime:
             life.pause(math.inf if about else _GIVEN_UP_S)
             if not about:
                 raise RuntimeUnavailableError(call, "deadline exceeded")
-        if changes and strikes("runtime refuses"):
+        if changes and (self._outages.refuses(life.chance) or strikes("runtime refuses")):
+            self._outages.failed(call, about)
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
         if strikes("runtime forgets an end"):
             self._outside.forget_newest()

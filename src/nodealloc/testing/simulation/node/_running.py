@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from nodealloc.podfacts import ContainerTerminated, Exited, HostPort, PodPhase, PodStatus, host_ports_of
-from nodealloc.podspec import RestartPolicy
+from nodealloc.podspec import Pod, RestartPolicy
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard, StartsHeard
 from nodealloc.testing.simulation.node._outside import API, Outside
@@ -78,6 +78,8 @@ class FinishedStays(Guarantee):
         """A start is allowed by the pod's policy."""
         self._told |= _successes(deed)
         pod, container = self.pod(deed.uid), self.container(deed)
+        if deed.what is What.SANDBOX_MADE and pod is not None:
+            self._needs_one(pod)
         if pod is None or container is None or container not in pod.containers:
             return
         key = (deed.uid, deed.name)
@@ -93,6 +95,13 @@ class FinishedStays(Guarantee):
             if pod.restart_policy is RestartPolicy.ON_FAILURE:
                 assert key not in self._succeeded, f"{deed.uid}/{deed.name} starts again after it succeeded"
             self._started.add(first)
+
+    def _needs_one(self, pod: Pod) -> None:
+        """A sandbox is made for something that is to run in it."""
+        has_succeeded = all((pod.uid, one.name) in self._succeeded for one in pod.containers)
+        assert not has_succeeded or pod.restart_policy is not RestartPolicy.ON_FAILURE, (
+            f"{pod.uid} gets another sandbox, and all that its policy would start in it has succeeded"
+        )
 
 
 class InitFirst(Guarantee):

@@ -251,7 +251,7 @@ class NodeSimulation:
             now=clock.moment,
             machine=self._machine,
             reserved=_RESERVED,
-            runtime=SimulatedRuntime(life, outside.containers),
+            runtime=SimulatedRuntime(life, outside.containers, outside.outages),
             sources=outside.serve(
                 {
                     name: SimulatedSource(life, partial(outside.reading, name), outside.hung)

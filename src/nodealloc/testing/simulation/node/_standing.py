@@ -154,6 +154,9 @@ class SandboxStays(RoomHeard):
             self._ready.setdefault(deed.uid, set()).add(deed.id)
         elif deed.what is What.POWER:
             self._ready.clear()
+        elif deed.what in {What.DOUBLED, What.SANDBOX_ENDED}:
+            # Of several nobody knows which one counts: another one is made.
+            self._ready.pop(deed.uid, None)
         elif deed.what in {What.SANDBOX_STOPPED, What.SANDBOX_REMOVED}:
             ready = self._ready.get(deed.uid, set())
             was_ready = deed.id in ready

@@ -9,6 +9,7 @@ from nodealloc.testing.simulation.node._classes.disks import DISKS
 from nodealloc.testing.simulation.node._classes.everything import EVERYTHING
 from nodealloc.testing.simulation.node._classes.hangs import HANGS
 from nodealloc.testing.simulation.node._classes.kills import KILLS
+from nodealloc.testing.simulation.node._classes.outages import OUTAGES
 from nodealloc.testing.simulation.node._classes.plugins import PLUGINS
 from nodealloc.testing.simulation.node._classes.power import POWER
 from nodealloc.testing.simulation.node._classes.runtimes import RUNTIMES
@@ -29,6 +30,7 @@ CLASSES: tuple[SeedClass, ...] = (
     POWER,
     PLUGINS,
     EVERYTHING,
+    OUTAGES,
 )
 
 
