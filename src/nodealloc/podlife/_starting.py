@@ -210,10 +210,13 @@ def _start(
     newest = turn.observed.report.newest(name)
     if made and newest is not None:
         attempt = newest.record.attempt
-    elif intent is not None and intent.sandbox_id == sandbox_id:
+    elif intent is not None:
+        # As far as is known it was never made: its number stands, also where its sandbox has gone meanwhile.
         attempt = intent.attempt
         if newest is not None:
             attempt = max(attempt, newest.record.attempt + 1)
+        if name in turn.observed.ends:
+            attempt = max(attempt, turn.observed.ends[name].attempt + 1)
     else:
         attempt = record.attempts.get(name, -1) + 1
     wanted = Starting(attempt=attempt, sandbox_id=sandbox_id)

@@ -7,7 +7,14 @@ import pytest
 from nodealloc.podfacts import ContainerTerminated, Exited, ExitUnknown, LifeState, PodIdentity
 from nodealloc.podlife import KUBELET
 from nodealloc.podspec import Container, RestartPolicy
-from nodealloc.runtime import RUNTIME_ROWS, ContainerReport, RunState, SandboxConfig
+from nodealloc.runtime import (
+    RUNTIME_ROWS,
+    ContainerConfig,
+    ContainerReport,
+    RunState,
+    RuntimeUnavailableError,
+    SandboxConfig,
+)
 from tests.unit.podlife.test_kills import Counted, KilledNode
 from tests.unit.podlife_node import Node, pod
 from tests.unit.podstatus.test_with_lives import TellingNode
@@ -173,3 +180,25 @@ def test_a_sandbox_of_nobody_that_is_empty_does_not_keep_an_agent_from_starting(
     node.after(60)
     assert not node.runtime.inspect("s").sandboxes
     assert not node.journal.rows
+
+
+def test_the_number_of_what_was_never_made_stands_in_another_sandbox() -> None:
+    """A start that the runtime refused until its sandbox was lost is no restart."""
+    node = Node()
+    plain, refuses = node.runtime.create_container, [True]
+
+    def create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
+        if refuses:
+            raise RuntimeUnavailableError("create_container", "connection refused")
+        return plain(sandbox_id, config, sandbox)
+
+    node.runtime.create_container = create  # type: ignore[method-assign]
+    node.lives.put(pod())
+    node.after(3)
+    assert node.record().attempts["app"] == 0
+    node.runtime.stop_sandbox("sandbox-1")
+    node.after(3)
+    refuses.clear()
+    node.after(30)
+    assert [(one.record.sandbox_id, one.record.attempt) for one in node.containers()] == [("sandbox-2", 0)]
+    assert node.record().attempts["app"] == 0

@@ -275,13 +275,6 @@ class SimulatedContainers(FakeContainerRuntime):
         self._happen(What.FORGOT, container_id)
         self.lose_records(container_id)
 
-    def forget_newest(self) -> None:
-        """The record of whatever ended last is gone."""
-        ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
-        if ended:
-            newest = max(ended, key=lambda one: one.finished_unix_s or 0.0)
-            self.lose(newest.record.id)
-
     def ran(self, container_id: str, ran: Ran) -> None:
         """What came of a command that somebody wanted to run."""
         if container_id in self._containers:
@@ -331,14 +324,6 @@ class SimulatedContainers(FakeContainerRuntime):
         at_s = self._clock.awake_s
         self._deeds.happen(Deed(what=What.INTRUDED, at_s=at_s, id=made, value=f"{name} of {pod.uid}"))
 
-    def power_cut(self) -> None:
-        """Nothing runs any more; records stay, and nobody knows how anything ended."""
-        self.catch_up()
-        for one in self.running:
-            self.end_by_itself(one.record.id, ExitUnknown())
-        for made in self._sandboxes:
-            self.unready(made)
-
     def end_by_itself(self, container_id: str, exit: Exited | ExitUnknown) -> None:  # noqa: A002 - its name
         """A container that runs has ended, nobody knows how where that is what is said."""
         if isinstance(exit, Exited):
@@ -352,14 +337,6 @@ class SimulatedContainers(FakeContainerRuntime):
         box = self._sandboxes[sandbox_id]
         record = attrs.evolve(box.record, is_ready=False)
         self._sandboxes[sandbox_id] = attrs.evolve(box, record=record, ips=None)
-
-    def come_back_empty(self) -> None:
-        """It was restarted and lost every record of what does not run."""
-        self.catch_up()
-        self._deeds.happen(Deed(what=What.RESTARTED, at_s=self._clock.awake_s))
-        ended = [one for one in self._containers.values() if one.record.state is RunState.EXITED]
-        for one in ended:
-            self.lose(one.record.id)
 
     def crash(self, container_id: str, code: int) -> None:
         """A container ends by itself, now."""

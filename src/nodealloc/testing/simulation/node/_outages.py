@@ -117,6 +117,28 @@ class Outages:
 
     # What it has lost.
 
+    def power_cut(self) -> None:
+        """Nothing runs any more; records stay, and nobody knows how anything ended."""
+        for one in self._containers.running:
+            self._containers.end_by_itself(one.record.id, ExitUnknown())
+        for box in self._containers.sandboxes:
+            self._containers.unready(box.record.id)
+
+    def restart(self) -> None:
+        """It was restarted and lost every record of what does not run."""
+        self._containers.catch_up()
+        self._deeds.happen(Deed(what=What.RESTARTED, at_s=self._clock.awake_s))
+        for one in self._ended():
+            self._containers.lose(one.record.id)
+
+    def forget_newest(self) -> None:
+        """The record of whatever ended last is gone."""
+        if ended := self._ended():
+            self._containers.lose(max(ended, key=lambda one: one.finished_unix_s or 0.0).record.id)
+
+    def _ended(self) -> list[ContainerReport]:
+        return [one for one in self._containers.reports if one.record.state is RunState.EXITED]
+
     def _come_back(self, chance: Chance) -> None:
         containers, strikes = self._containers, chance.strikes
         containers.catch_up()
@@ -145,7 +167,7 @@ class Outages:
         elif chance.strikes("state is unknown"):
             self.excused.add(made)
             self._unknown_until_s[made] = self._clock.awake_s + chance.rng.uniform(*_UNKNOWN_S)
-            self._happen(What.UNSURE, made)
+            self._happen(What.UNSURE, made, one.record.name)
 
     def _end(self, container_id: str, chance: Chance) -> None:
         code = chance.rng.choice((0, 0, 1, None))
@@ -172,9 +194,9 @@ class Outages:
         self._containers.put(attrs.evolve(box, record=record))
         self._happen(What.DOUBLED, made)
 
-    def _happen(self, what: What, id_: str) -> None:
+    def _happen(self, what: What, id_: str, name: str = "") -> None:
         uid = self._containers.pod_of(id_)
-        self._deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, id=id_))
+        self._deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, name=name, id=id_))
 
 
 def _spell_s(chance: Chance) -> float:

@@ -214,7 +214,7 @@ class Outside:
     def power_cut(self) -> None:
         """Every process is gone."""
         self._happen(What.POWER, "")
-        self.containers.power_cut()
+        self.outages.power_cut()
         self.volumes.power_cut()
         self.plugins.power_cut()
 

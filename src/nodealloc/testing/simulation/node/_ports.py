@@ -225,7 +225,7 @@ class SimulatedRuntime:
             self._outages.failed(call, about)
             raise RuntimeUnavailableError(call, "connection refused")
         if strikes("runtime restarts"):
-            self._outside.come_back_empty()
+            self._outages.restart()
             self._outages.failed(call, about)
             raise RuntimeUnavailableError(call, "connection reset by peer")
         if strikes("runtime is slow"):
@@ -240,7 +240,7 @@ class SimulatedRuntime:
             self._outages.failed(call, about)
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
         if strikes("runtime forgets an end"):
-            self._outside.forget_newest()
+            self._outages.forget_newest()
         takes_s = _TAKES_S.get(call, 0.0)
         if takes_s:
             life.pause(life.chance.rng.expovariate(1.0) * takes_s)

@@ -187,6 +187,9 @@ class ReadinessStands(Guarantee):
 
     def heard(self, deed: Deed, /) -> None:
         """Not ready is told only where a container that made it ready has ended, or a probe failed."""
+        if deed.what is What.UNSURE:
+            # Of whom the runtime does not know how it is, nobody can say that it is ready.
+            self._ready_with.pop(deed.uid, None)
         if deed.what is What.RAN and isinstance(deed.value, Ran):
             probe = (deed.id, deed.value.command)
             if deed.value.failed:
@@ -306,7 +309,8 @@ class EndsAreKept(Guarantee):
             self._ids.add(deed.id)
         if deed.what is What.ENDED:
             (self._ended if isinstance(deed.value, Exited) else self._lost).add(key)
-        if deed.what is What.FORGOT:
+        # Of whom the runtime does not know how it is, that is told until somebody looks again.
+        if deed.what in {What.FORGOT, What.UNSURE}:
             self._lost.add(key)
         if deed.what is What.POWER:
             self._lost |= self._ended  # nobody may have looked by then, and after a boot nobody needs to
