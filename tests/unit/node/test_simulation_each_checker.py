@@ -35,7 +35,7 @@ from nodealloc.podspec import (
     Volume,
     VolumeUse,
 )
-from nodealloc.runtime import LinuxResources
+from nodealloc.runtime import LinuxResources, SandboxConfig
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._outside import API, FILE
@@ -92,6 +92,21 @@ def attempts_once(scene: Scene) -> None:
 def finished_stays(scene: Scene) -> None:
     scene.wants(restart_policy=RestartPolicy.NEVER)
     starts_again(scene)
+
+
+def finished_in_another_sandbox(scene: Scene) -> None:
+    scene.wants(restart_policy=RestartPolicy.ON_FAILURE)
+    scene.crashes(scene.runs(), 0)
+    scene.outside.containers.run_sandbox(
+        SandboxConfig(pod=PodIdentity.of(scene.outside.known["u"]), hostname="u", attempt=1)
+    )
+
+
+def failed_calls_wait(scene: Scene) -> None:
+    scene.wants()
+    for after_s in (0.0, 0.6, 0.6):
+        scene.clock.advance(after_s)
+        scene.outside.outages.failed("run_sandbox", "u")
 
 
 def init_once(scene: Scene) -> None:
@@ -762,6 +777,12 @@ BROKEN = {
     "TellsOfThese of pods": Broken(tells_of_another_beginning, r"be there since 5\.0, and now since 6\.0"),
     "TellsOfThese of addresses": Broken(
         tells_no_address, r"u has the addresses .+, and \(\) are told", "settled"
+    ),
+    "FinishedStays of sandboxes": Broken(
+        finished_in_another_sandbox, r"u gets another sandbox, and all that its policy would start"
+    ),
+    "FailedCallsWait": Broken(
+        failed_calls_wait, r"u: run_sandbox of u failed 2 times in a row.* 0\.60 s later; 1 s are its wait"
     ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }

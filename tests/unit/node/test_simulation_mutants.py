@@ -14,6 +14,7 @@ import nodealloc
 from nodealloc.testing.simulation.node import CLASSES
 from tests.unit.node.simulated_by_strangers import BY_STRANGERS
 from tests.unit.node.simulated_changes import CHANGES, Change
+from tests.unit.node.simulated_outages import OUTAGES
 from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
 from tests.unit.node.simulated_restarts import RESTARTS
@@ -187,7 +188,7 @@ FIRST = {
     ),
 }
 
-MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS
+MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS | OUTAGES
 
 
 @pytest.mark.parametrize("name", MUTANTS)
