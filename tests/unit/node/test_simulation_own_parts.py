@@ -131,7 +131,7 @@ def test_an_allocator_that_forgets_is_found(simulate: Simulates) -> None:
     """It grants the same bytes again; the violation names the seed, and tells what led there."""
     wiring = agent_with(allocators=with_own_memory([], forgets=True))
     with pytest.raises(ViolationError, match=r"seed \d+") as found:
-        simulate(wiring, seeds=range(0, 66, 11))
+        simulate(wiring, seeds=range(0, 360, 12))
     assert found.value.story
 
 
