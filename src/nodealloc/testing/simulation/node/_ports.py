@@ -62,7 +62,7 @@ class SimulatedRuntime:
 
     Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs` (in a call about one pod), `whole
     runtime hangs` (in one about all of them), `stop hangs` (in one that
-    asks a container to end), `runtime refuses`, `answer is lost` (done, and nobody hears of it), `runtime
+    asks a container to end), `runtime refuses`, `answer is lost` (done, and nobody hears of it), `answer is late` (of a look: it shows what was), `runtime
     restarts` (records of what does not run are gone), `runtime forgets an end` (the newest), `container
     vanishes` (it ends as soon as it has started, and its record goes with it), and those of `Outages`.
 
@@ -248,6 +248,10 @@ class SimulatedRuntime:
         answer = work()
         if changes and strikes("answer is lost"):
             raise AnswerLostError(call, "deadline exceeded")
+        if not changes and strikes("answer is late"):
+            # What it shows was so when it was asked; by now it may be otherwise.
+            self._outside.hung(about, call)
+            life.pause(life.chance.rng.uniform(0.2, 10.0))
         life.leave()
         return answer
 

@@ -10,6 +10,7 @@ Faults that may strike, with their odds below:
 - `sandbox ends meanwhile`
 - `state is unknown`
 - `second sandbox is ready`
+- `answer is late`
 - `killed after a call`
 """
 
@@ -31,6 +32,7 @@ OUTAGES = SeedClass(
         "sandbox ends meanwhile": 0.25,
         "state is unknown": 0.2,
         "second sandbox is ready": 0.1,
+        "answer is late": 0.03,
         "killed after a call": 0.0005,
         "call takes time": 0.8,
     },
