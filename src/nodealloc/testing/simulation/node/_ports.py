@@ -60,11 +60,12 @@ _HANGS = {"stop_container": "stop hangs"}
 class SimulatedRuntime:
     """All ports of `nodealloc.runtime`, for one life of the agent.
 
-    Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs` (in a call about one pod), `whole
-    runtime hangs` (in one about all of them), `stop hangs` (in one that
-    asks a container to end), `runtime refuses`, `answer is lost` (done, and nobody hears of it), `answer is late` (of a look: it shows what was), `runtime
-    restarts` (records of what does not run are gone), `runtime forgets an end` (the newest), `container
-    vanishes` (it ends as soon as it has started, and its record goes with it), and those of `Outages`.
+    Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs` (in a call about one pod),
+    `whole runtime hangs` (in one about all of them), `stop hangs` (in one that asks a container to end),
+    `runtime refuses`, `answer is lost` (done, and nobody hears of it), `answer is late` (of a look: it
+    shows what was), `runtime restarts` (records of what does not run are gone), `runtime forgets an end`
+    (the newest), `container vanishes` (it ends as soon as it has started, and its record goes with it),
+    and those of `Outages`.
 
     Images are fetched in their own time; a look at those that are there takes none, since others
     wait for its end in their threads, where virtual time would stand still.
