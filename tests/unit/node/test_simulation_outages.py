@@ -27,7 +27,7 @@ class Outage(Scene):
         assert self.outside.outages.is_away(self.chance)
         if fault:
             self.chance.arm(fault)
-        self.chance.rng.choice = lambda _codes: code  # type: ignore[method-assign, assignment]
+        self.chance.rng.choice = lambda _codes: code  # type: ignore[method-assign, assignment, return-value]
         self.clock.advance(4.9)
         assert self.outside.outages.is_away(self.chance)
         self.clock.advance(115.2)
