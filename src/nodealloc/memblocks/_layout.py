@@ -107,7 +107,7 @@ class Layout(Derives):
             ("_holders", tuple(sets.holders(row) for row in allocatable) if sets else ()),
             ("_narrowest", {}),
             ("_known_amounts", {}),
-            ("_sums", tuple({} for _ in self.resources)),
+            ("_sums", tuple(dict[NumaMask, int]() for _ in self.resources)),
         ):
             object.__setattr__(self, name, found)
 
