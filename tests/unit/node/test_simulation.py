@@ -60,6 +60,9 @@ KEPT = {
     445170974: "a pod of which nothing was remembered did not count while it ended",
     47: "what a watch kept of a pod that was gone stayed in the store when the agent was killed meanwhile",
     152: "a checker held an agent to what a plugin said after a container had been asked for",
+    95: "a start that was never made counted as a restart once its sandbox was lost",
+    35: "a checker held a pod to be ready of which the runtime did not know how its container was",
+    107: "a checker counted failures of before an edit that had not been read yet",
 }
 """Seeds that once found a bug of the library or of a checker, and which: on the code of then, from which
 today's lives differ. What they found is held by unit tests of the library."""

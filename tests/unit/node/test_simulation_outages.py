@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,25 @@ from nodealloc.testing.simulation.node import Deed, What
 from tests.unit.node.simulated_scene import Scene
 
 
+class Chooses(random.Random):
+    """Draws, and chooses one and the same thing."""
+
+    def __init__(self, code: int | None) -> None:
+        super().__init__(1)
+        self._code = code
+
+    def choice(self, _seq: object, /) -> Any:
+        """What was given."""
+        return self._code
+
+
 class Outage(Scene):
     """A node with a pod that runs, and a runtime that goes away once."""
 
     def __init__(self, fault: str = "", code: int | None = None) -> None:
         super().__init__()
         self.heard: list[Deed] = []
-        self.chance = Chance(random.Random(1))
+        self.chance = Chance(Chooses(code))
         self.wants()
         self.made = self.runs()
         self.outside.deeds.listen(self.heard.append)
@@ -27,7 +40,6 @@ class Outage(Scene):
         assert self.outside.outages.is_away(self.chance)
         if fault:
             self.chance.arm(fault)
-        self.chance.rng.choice = lambda _codes: code  # type: ignore[method-assign, assignment, return-value]
         self.clock.advance(4.9)
         assert self.outside.outages.is_away(self.chance)
         self.clock.advance(115.2)
