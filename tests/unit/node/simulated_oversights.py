@@ -224,7 +224,7 @@ OVERSIGHTS = {
         "runtime/_known.py",
         "                ends.setdefault(record.id, _end(one, one.exit))",
         "                ends = {record.id: _end(one, one.exit)}",
-        "runtimes",
+        "calm",
     ),
     "images-kept-on-edit": Change(
         "the image of before an edit is used after it",
