@@ -14,7 +14,7 @@ OVERSIGHTS = {
         "podlife/_actions.py",
         "    if draft.is_changed(latest):",
         "    if False:",
-        "clocks",
+        "calm",
     ),
     "startup-probe-ignored": Change(
         "a container whose startup probe fails runs on",
