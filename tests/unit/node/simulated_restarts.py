@@ -140,7 +140,7 @@ RESTARTS = {
         "podlife/_codec.py",
         "cid: attrs.evolve(one.stopping, deadline_s=at(one.deadline)) for cid, one in row.stopping.items()",
         "cid: attrs.evolve(one.stopping, deadline_s=at(one.deadline)) for cid, one in ()",
-        "kills",
+        "sinks",
     ),
     "back-off-forgotten": Change(
         "how long a container waits is forgotten with the process",
