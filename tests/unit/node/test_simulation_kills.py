@@ -7,7 +7,8 @@ import contextlib
 import attrs
 import pytest
 
-from nodealloc.podspec import ExecAction, Lifecycle, LifecycleHandler
+from nodealloc.podspec import ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
+from nodealloc.runtime import ContainerReport
 from nodealloc.testing.simulation.node import Deed, Ran, What
 from nodealloc.testing.simulation.node._amid import Amid
 from nodealloc.testing.simulation.node._behaviour import Behaviour
@@ -30,6 +31,27 @@ def test_an_agent_is_killed_while_it_counts_what_it_remembers() -> None:
     assert not amid.is_now
     amid.heard(attrs.evolve(ASKED_TO_END, what=What.RAN, value=Ran(POST_START, "0")))
     assert amid.is_now
+
+
+def test_whoever_asks_what_is_half_done_may_be_the_first_to_see_an_end() -> None:
+    """A container ends as it is asked what else runs: seed-drawn lives stopped with an error of Python's."""
+    scene = Scene()
+    amid = Amid(scene.outside)
+    scene.outside.deeds.listen(amid.heard)
+    ends: dict[str, str] = {}
+    for uid in ("u", "v"):
+        scene.wants(uid, restart_policy=RestartPolicy.ON_FAILURE)
+        ends[uid] = scene.runs(uid)
+    scene.crashes(ends.pop("u"), 0)
+
+    def running_of(_uid: str) -> list[ContainerReport]:
+        while ends:
+            scene.crashes(ends.popitem()[1], 0)
+        return []
+
+    scene.outside.containers.running_of = running_of  # type: ignore[method-assign]
+    assert not amid.is_half_done
+    assert not ends
 
 
 def test_a_hook_that_failed_and_did_well_when_it_was_run_again_ends_nothing() -> None:

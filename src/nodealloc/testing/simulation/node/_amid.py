@@ -53,9 +53,10 @@ class Amid:
     @property
     def is_half_done(self) -> bool:
         """Whether a container has succeeded for good in a pod in which others run."""
+        # Who asks what runs lets others end, which is heard here.
         return any(
             uid not in self._outside.deletions and self._outside.containers.running_of(uid)
-            for uid in self._succeeded
+            for uid in sorted(self._succeeded)
         )
 
     def heard(self, deed: Deed, /) -> None:
