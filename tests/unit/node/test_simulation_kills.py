@@ -8,7 +8,6 @@ import attrs
 import pytest
 
 from nodealloc.podspec import ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
-from nodealloc.runtime import ContainerReport
 from nodealloc.testing.simulation.node import Deed, Ran, What
 from nodealloc.testing.simulation.node._amid import Amid
 from nodealloc.testing.simulation.node._behaviour import Behaviour
@@ -44,7 +43,7 @@ def test_whoever_asks_what_is_half_done_may_be_the_first_to_see_an_end() -> None
         ends[uid] = scene.runs(uid)
     scene.crashes(ends.pop("u"), 0)
 
-    def running_of(_uid: str) -> list[ContainerReport]:
+    def running_of(_uid: str) -> list[str]:
         while ends:
             scene.crashes(ends.popitem()[1], 0)
         return []
