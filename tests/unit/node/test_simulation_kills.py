@@ -43,7 +43,7 @@ def test_whoever_asks_what_is_half_done_may_be_the_first_to_see_an_end() -> None
         ends[uid] = scene.runs(uid)
     scene.crashes(ends.pop("u"), 0)
 
-    def running_of(_uid: str) -> list[str]:
+    def running_of(uid: str) -> list[str]:
         while ends:
             scene.crashes(ends.popitem()[1], 0)
         return []
