@@ -244,9 +244,12 @@ class ProcessView:
 def compile_agent() -> None:
     """Have the agent's modules compiled, as those of one that is installed are.
 
-    One that compiles them itself takes longer to start, and keeps the memory that this took.
+    One that compiles them itself takes longer to start, and keeps the memory that this took. Where
+    `PYTHONDONTWRITEBYTECODE` is set, each start would compile them again: here it is not passed on.
     """
-    subprocess.run([sys.executable, "-c", "import examples.agent.__main__, examples.processes"], check=True)
+    within = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    modules = "import examples.agent.__main__, examples.processes"
+    subprocess.run([sys.executable, "-c", modules], check=True, env=within)
 
 
 def left_behind(place: Surroundings) -> list[str]:
