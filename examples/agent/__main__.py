@@ -171,7 +171,7 @@ def _runtime(
         cgroup = f"{config.cgroup_root.strip('/')}/kubepods".lstrip("/")
         made = ProcessRuntime(root / "containers", cgroup=cgroup, tree=tree)
         return made, ProcessCpusets(made)
-    runtime = CriRuntime(Path(socket_path or "/run/containerd/containerd.sock"))
+    runtime = CriRuntime(Path(socket_path or "/run/containerd/containerd.sock"), tells_starts=False)
     return runtime, CriCpusetWriter(runtime)
 
 

@@ -122,7 +122,7 @@ class _Parts:
         self.runtime = LoggedRuntime(place.runtime, links=place.links)
         self.facts: World[str, PodFacts] = World("facts of pods")
         self.told: World[str, Told] = World("told")
-        self.begun = BegunPods()
+        self.begun = BegunPods(is_let_in=self.node.holds)
         self.beside, self.driven = self._devices()
 
     def agent(self) -> Agent:
@@ -263,6 +263,8 @@ class _Parts:
                 cgroups=self.cgroups,
                 volumes=self.volumes,
                 plugins=self.plugins,
+                # Mounts of a machine's own take a few milliseconds; by hand nobody mounts meanwhile.
+                mounting_s=0.05 if stage.executor is None else 0.0,
             ),
             probes=self.probing.verdicts,
             told=self.told if self.rules.status.ready_falls_first else None,
@@ -318,6 +320,10 @@ class _Parts:
         )
 
     def _status(self) -> StatusManager[PodFacts]:
+        alone = self.rules.standalone
+        telling = TellingOptions(
+            node_ips=[self.place.node_ip], says_next_try=not alone, gather_s=0.0 if alone else 1.0
+        )
         return StatusManager(
             self.sink,
             self.facts,
@@ -326,7 +332,7 @@ class _Parts:
             journal=self.place.store,
             remembered=self.was.told_of(self.lives, self.rules.life),
             told=self.told,
-            options=TellingOptions(node_ips=[self.place.node_ip], says_next_try=not self.rules.standalone),
+            options=telling,
             rules=self.rules.status,
             unix_s=self.stage.unix_s,
             executor=self.stage.executor,

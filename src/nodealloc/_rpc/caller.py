@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -104,10 +104,14 @@ class Caller:
             self._closed.wait(_LOOK_S)
         return found.address
 
-    def stream(self, name: str, /) -> Stream:
+    def stream(self, name: str, /, *, counts: Callable[[bytes], bool] | None = None) -> Stream:
         """Answers to an empty request, as they come, until they end or `close` ends them.
 
         Reading them raises as `call` does.
+
+        Args:
+            name: Of the method.
+            counts: Whether an answer counts; others wake nobody. Quick; it must not raise. None for all.
         """
         with self._lock:
             found = self._found(name)
@@ -119,6 +123,7 @@ class Caller:
                 largest_bytes=self._largest_answers.get((self._full_name, name), self._largest_bytes),
                 failed=partial(self.failed, name),
                 cancelled=partial(self.cancelled, name),
+                counts=counts,
             )
             self._streams = [one for one in self._streams if not one.is_over] + [made]
             return made

@@ -31,6 +31,7 @@ class Stream:
         largest_bytes: Of a message.
         failed: What is raised for an error of gRPC.
         cancelled: What is raised when `cancel` ended it.
+        counts: Whether an answer is handed on; quick, and asked on the loop. None for all.
 
     Attributes:
         is_over: Whether it has ended.
@@ -45,7 +46,9 @@ class Stream:
         largest_bytes: int,
         failed: Callable[[grpc.RpcError], Exception],
         cancelled: Callable[[], Exception],
+        counts: Callable[[bytes], bool] | None = None,
     ) -> None:
+        self._counts = counts
         self._failed, self._cancelled = failed, cancelled
         self._lock = threading.Lock()
         self.is_over = False
@@ -89,9 +92,13 @@ class Stream:
         return channel, channel.unary_stream(method)(b"")
 
     async def _next(self) -> bytes | None:
-        """The next answer; None at the end."""
-        message = await self._call.read()
-        return message if isinstance(message, bytes) else None
+        """The next answer that counts; None at the end."""
+        while True:
+            message = await self._call.read()
+            if not isinstance(message, bytes):
+                return None
+            if self._counts is None or self._counts(message):
+                return message
 
     async def _ended(self) -> None:
         self._call.cancel()

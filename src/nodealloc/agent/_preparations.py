@@ -21,6 +21,7 @@ def preparations_of(
     cgroups: CgroupPreparer | None = None,
     volumes: VolumeManager | None = None,
     plugins: DevicePlugins | None = None,
+    mounting_s: float = 0.0,
 ) -> list[Preparation]:
     """What `PodLives(preparations=...)` takes, of the parts that a node has.
 
@@ -30,6 +31,7 @@ def preparations_of(
         cgroups: Of each pod.
         volumes: Mounts what pods name.
         plugins: Are asked before a container is made.
+        mounting_s: Real seconds that a pod's step waits for its mounts (`VolumePreparer.patience_s`).
 
     Returns:
         In their order; parts of one's own go behind `admission`, or at the end.
@@ -46,7 +48,7 @@ def preparations_of(
         why = "whatever is started for a pod is limited"
         found.append(Preparation(name="cgroups", why=why, by=cgroups))
     if volumes is not None:
-        mounted, why = VolumePreparer(volumes), "containers are made with their mounts"
+        mounted, why = VolumePreparer(volumes, patience_s=mounting_s), "containers are made with their mounts"
         found.append(Preparation(name="volumes", why=why, by=mounted, wakes=mounted.mounted))
     if plugins is not None:
         why = "plugins have to allocate before a container is made"

@@ -41,6 +41,7 @@ __all__ = [
     "decode_images",
     "decode_sandbox",
     "decode_sandboxes",
+    "is_end",
 ]
 
 _NANO: Final = 1_000_000_000
@@ -51,6 +52,7 @@ _STATES: Final = {
     wire.CONTAINER_UNKNOWN: RunState.UNKNOWN,
 }
 _BOXES: Final = {wire.SANDBOX_READY: RunState.RUNNING, wire.SANDBOX_NOTREADY: RunState.EXITED}
+_BEGINNINGS: Final = frozenset({wire.CONTAINER_CREATED_EVENT, wire.CONTAINER_STARTED_EVENT})
 _NO_BOXES: Final = Frozen[str, SandboxRecord]()
 _NO_RUNS: Final = Frozen[str, ContainerRecord]()
 _UNKNOWN_CODE: Final = 255
@@ -77,6 +79,14 @@ def _unix_s(nanoseconds: int) -> float | None:
 def decode_id(data: bytes, /) -> str:
     """The id of what was made, or of an image that was pulled."""
     return _read(wire.CreateContainerResponse, "id", data).container_id
+
+
+def is_end(event: bytes, /) -> bool:
+    """Whether an event tells of an end, or of something that nobody here knows."""
+    try:
+        return _read(wire.ContainerEventResponse, "event", event).container_event_type not in _BEGINNINGS
+    except DecodeError:
+        return True  # a hint to look is enough
 
 
 def decode_sandboxes(

@@ -100,15 +100,17 @@ class Line:
             self._heard()
             return answer
 
-    def follow(self, name: str, on_message: Callable[[], None], cancel: Cancel, /) -> None:
-        """Call `on_message` once the stream is asked for, then at each message, until asked to stop.
+    def follow(
+        self, name: str, on_message: Callable[[], None], cancel: Cancel, /, *, counts: Callable[[bytes], bool]
+    ) -> None:
+        """Call `on_message` once the stream is asked for and at each message that counts, until told to stop.
 
         A connection of its own, since a stream may last as long as the program.
         """
         caller = Caller(self._path, wire.DESCRIPTOR, "RuntimeService", largest_bytes=_LARGEST_BYTES)
         leave = cancel.on_cancel(caller.close)
         try:
-            stream = caller.stream(name)
+            stream = caller.stream(name, counts=counts)
             on_message()
             for _ in stream:
                 on_message()

@@ -94,6 +94,8 @@ class CriRuntime:
         path: The runtime's socket.
         deadlines: How long it may take.
         unix_s: The time, in Unix seconds: a record from the future is told, and gets no time.
+        tells_starts: Whether `follow` tells of what was made or started as well. Who makes and starts
+            all that there is knows it from its own calls, and is told of ends alone.
     """
 
     @typed
@@ -104,7 +106,9 @@ class CriRuntime:
         *,
         deadlines: CriDeadlines = CriDeadlines(),
         unix_s: Callable[[], float] = time.time,
+        tells_starts: bool = True,
     ) -> None:
+        self._tells_starts = tells_starts
         self._deadlines = deadlines
         self._unix_s = unix_s
         self._line = Line(path, unix_s=unix_s)
@@ -263,7 +267,11 @@ class CriRuntime:
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
         """See `Looks.follow`."""
-        self._line.follow("GetContainerEvents", on_event, cancel)
+
+        def counts(event: bytes) -> bool:
+            return self._tells_starts or codec.is_end(event)
+
+        self._line.follow("GetContainerEvents", on_event, cancel, counts=counts)
 
     def confined(self, container_id: str, /) -> codec.Confined:
         """What a container is confined to, as the runtime wrote it down."""

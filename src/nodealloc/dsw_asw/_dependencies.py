@@ -21,9 +21,10 @@ class _One(Generic[K]):
 
     def __init__(self, near: Near[K, Hashable, object], wake: Callable[[], None]) -> None:
         self.near = near
-        self.watch: Watch[Hashable] = near.world.watch(wake)
         self._theirs: dict[K, tuple[Hashable, ...]] = {}
         self._mine: dict[Hashable, dict[K, None]] = {}
+        # A record that no key looks at wakes nobody.
+        self.watch: Watch[Hashable] = near.world.watch(wake, of=self._mine)
         # Of a record that keys look at, what counted when all of them had last looked or been woken.
         self._counted: dict[Hashable, object] = {}
 

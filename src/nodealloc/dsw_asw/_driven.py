@@ -215,11 +215,12 @@ class Driven(abc.ABC):
             passed_s = time.monotonic()
             if not done:
                 self._stopping.wait(_AFTER_A_FAULT_S)
+            # Rather than woken by the first end, and then to wait for others: each time a thread wakes costs.
+            if self._gather_s and self._under_way >= _MANY:
+                self._stopping.wait(max(0.0, passed_s + self._gather_s - time.monotonic()))
             # Asked between the two because a pass swallows the wake-up that closing sends.
             if not self._stopping.is_set():
                 self.wait_for_work()
-            if self._gather_s and self._under_way >= _MANY:
-                self._stopping.wait(max(0.0, passed_s + self._gather_s - time.monotonic()))
 
     def _pass(self) -> bool:
         try:

@@ -91,20 +91,26 @@ class FewAtOnce:
                     self._is_watched = True
                 return None
             _, number = heapq.heappop(self._waiting)
+            if not self._waiting:
+                self._changed.notify_all()
             self._running[number] = now_s
             return number, *self._calls.pop(number)
 
     def _work(self, number: int, work: Callable[[], None]) -> None:
-        try:
-            work()
-        finally:
-            self._ended(number)
+        """Run one, and with the same thread all that there is room for behind it: to wake another costs."""
+        while True:
+            try:
+                work()
+            finally:
+                self._ended(number)
+            if (due := self._next()) is None:
+                return
+            number, work, _ = due
             self._go_on()
 
     def _ended(self, number: int) -> None:
         with self._changed:
             self._running.pop(number, None)
-            self._changed.notify_all()
 
     def _watch(self) -> None:
         """Go on when one has been away for too long; ends when nobody waits."""
@@ -115,5 +121,6 @@ class FewAtOnce:
                     return
                 now_s = time.monotonic()
                 ends = [end_s for one in self._running.values() if (end_s := one + self._held_s) > now_s]
+                # Whoever ends goes on by itself, and whoever begins later is to be waited for longer.
                 self._changed.wait(min(ends, default=now_s) - now_s)
             self._go_on()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -87,9 +87,12 @@ class Watch(Generic[K]):
     empties it any more, or it grows to one entry a key.
     """
 
-    def __init__(self, lock: threading.Lock, leave: Callable[[Watch[K]], None]) -> None:
+    def __init__(
+        self, lock: threading.Lock, leave: Callable[[Watch[K]], None], of: Container[object] | None
+    ) -> None:
         self._lock = lock
         self._leave = leave
+        self._of = of
         self._dirty: dict[K, Change] = {}
 
     def take(self) -> Mapping[K, Change]:
@@ -105,10 +108,14 @@ class Watch(Generic[K]):
     def __len__(self) -> int:
         return len(self._dirty)
 
-    def _add(self, key: K, generation: int, by: str, *, removed: bool) -> None:
+    def _add(self, key: K, generation: int, by: str, *, removed: bool) -> bool:
+        """Whether the key counts here."""
+        if self._of is not None and key not in self._of:
+            return False
         before = self._dirty.get(key)
         names = () if before is None else before.by
         self._dirty[key] = Change(generation, names if by in names else (*names, by), removed)
+        return True
 
 
 class World(Generic[K, V]):
@@ -141,6 +148,7 @@ class World(Generic[K, V]):
         self._forgotten = 0
         self._engine = ""
         self._watches: dict[Watch[K], Callable[[], None] | None] = {}
+        self._heard: dict[Callable[[], None], None] = {}
 
     @property
     def generation(self) -> int:
@@ -259,7 +267,7 @@ class World(Generic[K, V]):
             gone = [key for _, key in sorted(old, key=itemgetter(0))]
             for key in gone:
                 self._write(hash(key) % _SHARDS, key, None, by)
-            callbacks = self._callbacks() if changed or gone else []
+            callbacks = self._callbacks()
         _call(callbacks)
         return (*changed, *gone)
 
@@ -269,15 +277,19 @@ class World(Generic[K, V]):
             self._owned.clear()
             return Snapshot(tuple(self._shards), self._length, self._generation)
 
-    def watch(self, on_change: Callable[[], None] | None = None, /) -> Watch[K]:
+    def watch(
+        self, on_change: Callable[[], None] | None = None, /, *, of: Container[object] | None = None
+    ) -> Watch[K]:
         """A dirty set of one's own, holding every present key to begin with.
 
         Args:
             on_change: Called after each change, on the thread that made it,
                 outside the lock; must return at once.
+            of: Keys that count, asked at each change: others are left out, and wake nobody. A key
+                that begins to count is to be added before its record is read. None for all.
         """
         with self._lock:
-            watch = Watch[K](self._lock, self._forget)
+            watch = Watch[K](self._lock, self._forget, of)
             for key, record in _oldest_first(self._shards).items():
                 watch._add(key, record.generation, record.by, removed=False)  # noqa: SLF001
             self._watches[watch] = on_change
@@ -295,8 +307,10 @@ class World(Generic[K, V]):
         record = self._shards[hash(key) % _SHARDS].get(key)
         return record is None or (record.value is not value and record.value != value)
 
-    def _callbacks(self) -> list[Callable[[], None]]:
-        return [callback for callback in self._watches.values() if callback is not None]
+    def _callbacks(self) -> Iterable[Callable[[], None]]:
+        """Whom to wake for what was written under this lock."""
+        heard, self._heard = self._heard, {}
+        return heard
 
     def _forget(self, watch: Watch[K]) -> None:
         with self._lock:
@@ -320,8 +334,10 @@ class World(Generic[K, V]):
             shard[key] = record
             if self._dropped:
                 self._dropped.pop(key, None)
-        for watch in self._watches:
-            watch._add(key, self._generation, by, removed=record is None)  # noqa: SLF001
+        for watch, on_change in self._watches.items():
+            counts = watch._add(key, self._generation, by, removed=record is None)  # noqa: SLF001
+            if counts and on_change is not None:
+                self._heard[on_change] = None
         return record
 
 

@@ -132,6 +132,10 @@ class NodeAllocator:
         """What is remembered of each workload, in the order of admission; a copy."""
         return dict(self._books.held.records)
 
+    def holds(self, workload: str, /) -> bool:
+        """Whether a workload, such as a pod by its uid, was admitted and has not been released since."""
+        return workload in self._books.held.records
+
     @typed
     def advise_with(self, advisor: Advisor | None, /) -> None:
         """Have admissions ask an advisor before they are final."""

@@ -121,7 +121,7 @@ def orphans_engine(
 ) -> Reconciler[str, PodListing, bool, PodListing]:
     """Takes up what only the runtime knows."""
     heard: Near[str, str, int] = Near(worlds.heard, lambda _: (HEARD,))
-    wanted = Near(worlds.wanted, _same)
+    wanted = Near(worlds.wanted, _same, _is_there)
     return Reconciler(
         Orphans(adopt, wanted, heard, rules),
         desired=seen,
@@ -151,6 +151,11 @@ def facts_engine(
 
 def _same(uid: str) -> tuple[str, ...]:
     return (uid,)
+
+
+def _is_there(_wanted: object) -> bool:
+    """Orphans are not wanted: how others are does not matter."""
+    return True
 
 
 def _all(*nears: object) -> list[Near[str, str, object]]:

@@ -35,9 +35,9 @@ class Listings:
         self._answers = watch.answers.watch(self._answered)
         self._answered()
 
-    def hurry(self, uid: str, /) -> int:
-        """A call about a pod has come back; the number of the listing that shows what it did."""
-        number = self._watch.hurry()
+    def hurry(self, uid: str, within_s: float = 0.0, /) -> int:
+        """A call about a pod has come back; the number of the listing that shows what it did, so soon."""
+        number = self._watch.hurry(within_s)
         with self._lock:
             self._awaited[uid] = number
         return number

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
+from typing import Final
 
 import attrs
 
@@ -55,6 +56,8 @@ from nodealloc.verdicts import NotYet, Refused
 __all__ = ["Performer"]
 
 _log = logging.getLogger("nodealloc.podlife")
+_SEEN_S: Final = 1.0
+"""A kubelet lists once a second."""
 
 
 class _CannotStartError(Exception):
@@ -143,8 +146,18 @@ class Performer:
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
             return Failed(error, known=Acted(listing=self._listings.hurry(uid)))
         if acted.listing is not None:
-            acted = attrs.evolve(acted, listing=self._listings.hurry(uid))
+            acted = attrs.evolve(acted, listing=self._listings.hurry(uid, self._seen_s(uid, step.detail)))
         return acted
+
+    def _seen_s(self, uid: str, detail: Detail) -> float:
+        """How long it may take until what a call did is seen: for a sandbox, containers do not wait for it.
+
+        Their own starts are seen at once, and the sandbox with them.
+        """
+        if not isinstance(detail, RunSandbox) or detail.purges or not self._rules.tells_meanwhile:
+            return 0.0
+        record = self._worlds.pods.get(uid)
+        return 0.0 if record is None or record.doubt is None else _SEEN_S
 
     def awaited(self, uid: str, /) -> int:
         """Number of the listing that shows what the last call about a pod did; 0 where it is known."""

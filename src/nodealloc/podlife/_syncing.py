@@ -116,17 +116,11 @@ def _prepare(
 ) -> Next | None:
     """The first part that is not ready for this form of the pod, and those that follow; None where all are.
 
-    They are one step, so that they are one commit and one thread. A part that says when it
-    may be asked again begins a step: what waits is the first of its step. While one is on its
-    way (`is_at_parts`) its end is what is waited for, and no moment.
+    They are one step, so that they are one commit and one thread; one that has to wait ends it, and is
+    the first of the next. While one is on its way (`is_at_parts`) its end is what is waited for, and no
+    moment.
     """
-    names: list[str] = []
-    for one in preparations:
-        if record.edition_ready.get(one.name) == record.edition:
-            continue
-        if names and one.wakes is not None:
-            break
-        names.append(one.name)
+    names = [one.name for one in preparations if record.edition_ready.get(one.name) != record.edition]
     if not names:
         return None
     new = tuple(one for one in names if one not in record.made)

@@ -52,9 +52,12 @@ class TellingOptions:
             again once it has returned. None waits for ever.
         says_next_try: Whether the message of a container that waits ends with the moment
             of its next try, in whole seconds. A kubelet does not say it.
+        gather_s: What is new of a pod that is starting is told within so many seconds, together with what
+            comes meanwhile; that it runs, has failed or has to end is told at once. 0 tells each step
+            of a start. A kubelet looks once a second.
 
     Raises:
-        ConfigurationError: No call at once, no time for one, or an address that is none.
+        ConfigurationError: No call at once, no time for one or one that is none, or an address that is none.
     """
 
     node_ips: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
@@ -62,6 +65,7 @@ class TellingOptions:
     in_flight: int = attrs.field(default=16, validator=within(1))
     deadline_s: float | None = attrs.field(default=60.0)
     says_next_try: bool = True
+    gather_s: float = attrs.field(default=0.0, validator=within(0))
 
     def __attrs_post_init__(self) -> None:
         addresses("TellingOptions.node_ips", self.node_ips)
@@ -152,6 +156,7 @@ class StatusManager(Group, Generic[W]):
             unix_s=lambda now_s: unix_s() + now_s - clocked.monotonic_s(),
             deadline_s=options.deadline_s,
             says_next_try=options.says_next_try,
+            gather_s=options.gather_s,
         )
         nears = [cast("Near[str, str, object]", unheard), *(part.near for part in parts)]
         self._telling = Reconciler(

@@ -8,7 +8,7 @@ from typing import Final, Generic, NamedTuple, TypeVar, cast
 from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
-from nodealloc.podfacts import PodPhase, PodStatus
+from nodealloc.podfacts import ContainerWaiting, PodPhase, PodStatus
 from nodealloc.podstatus._merge import is_terminal
 from nodealloc.podstatus._next_tries import NextTries
 from nodealloc.podstatus._observed import Observed
@@ -24,6 +24,8 @@ V = TypeVar("V")
 
 _FIRST: Final = 0
 _LATER: Final = 1
+_STARTS: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Reasons to wait of a container that nothing went wrong with."""
 
 
 @typed_fields
@@ -93,6 +95,7 @@ class Tellings(Generic[W]):
         unix_s: The moment of a plan in Unix seconds, from the engine's clock.
         deadline_s: How long a call of the sink may take.
         says_next_try: Whether it is told when a container that waits is tried next.
+        gather_s: How long what is new of a pod that is starting may wait to be told.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Tellings(Generic[W]):
         unix_s: Callable[[float], float],
         deadline_s: float | None,
         says_next_try: bool = False,
+        gather_s: float = 0.0,
     ) -> None:
         self._sink = sink
         self._told = told
@@ -117,6 +121,9 @@ class Tellings(Generic[W]):
         self._unix_s = unix_s
         self._deadline_s = deadline_s
         self._tries = NextTries() if says_next_try else None
+        self._gather_s = gather_s
+        # Of each pod of which something new waits, since when.
+        self._gathering: dict[str, float] = {}
         # What each pod's status was decided from: the same records need no second look.
         self._decided: dict[str, _Decided] = {}
 
@@ -131,6 +138,9 @@ class Tellings(Generic[W]):
             true = leave(have, now_unix_s=now_unix_s)
         if true is None:
             return Plan()
+        waits_until_s = self._waits_until_s(view, true)
+        if have is not None and waits_until_s is not None:
+            true = have
         step = self._step(view.key, true)
         # What waits for a worker with less urgency makes room for what has more.
         late = [
@@ -139,8 +149,24 @@ class Tellings(Generic[W]):
             if step is not None and one.began_s is None and one.detail != step.detail
         ]
         return Plan(
-            have=KEEP if true == have else true, steps=[] if step is None else [step], cancel=tuple(late)
+            have=KEEP if true == have else true,
+            steps=[] if step is None else [step],
+            again_at_s=waits_until_s,
+            cancel=tuple(late),
         )
+
+    def _waits_until_s(self, view: View[str, W, Told, Telling], true: Told) -> float | None:
+        """Until when what is new waits for what comes next; None where it is told now, or nothing is new.
+
+        It never waits for more than one period: what comes meanwhile does not begin another.
+        """
+        have, key = view.have, view.key
+        if self._gather_s and have is not None and true is not have and _starts(have) and _starts(true):
+            until_s = self._gathering.setdefault(key, view.now_s) + self._gather_s
+            if view.now_s < until_s:
+                return until_s
+        self._gathering.pop(key, None)
+        return None
 
     def _may_come(self, view: View[str, W, Told, Telling]) -> bool:
         """Whether nobody has said of a remembered pod that it is gone, and it has not been there yet."""
@@ -263,6 +289,19 @@ class Decide:
         if true is None or true.knows_end is observed.is_ending:
             return true
         return attrs.evolve(true, knows_end=observed.is_ending)
+
+
+def _starts(one: Told) -> bool:
+    """Whether a pod is on its way to run: nothing of it has run or failed, and it has not to end."""
+    status = one.status
+    return (
+        status.phase is PodPhase.PENDING
+        and not (one.is_leaving or one.is_over or one.knows_end)
+        and all(
+            isinstance(each.state, ContainerWaiting) and each.state.reason in _STARTS
+            for each in (*status.init_containers, *status.containers)
+        )
+    )
 
 
 def _is_urgent(true: Told) -> bool:

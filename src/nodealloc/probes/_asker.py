@@ -88,9 +88,11 @@ class Asker(Driven, Passing, Generic[Seen]):
         self._closed = False
         self._turned_s = float("-inf")
         self.withheld = 0
+        # Pods with a probe: how others are wakes nobody.
+        self._probed: dict[str, None] = {}
         self._watches = [
             worlds.wanted.watch(self._wake),
-            worlds.reports.watch(self._wake),
+            worlds.reports.watch(self._wake, of=self._probed),
             worlds.verdicts.watch(self._wake),
         ]
         if any(len(watch) for watch in self._watches):
@@ -221,7 +223,12 @@ class Asker(Driven, Passing, Generic[Seen]):
 
     def _look_at(self, uid: str) -> None:
         """A pod, its containers or its verdicts changed."""
-        want, known = self._worlds.wanted.get(uid), self._worlds.reports.get(uid)
+        want = self._worlds.wanted.get(uid)
+        if want is not None and want.is_asked:
+            self._probed[uid] = None
+        else:
+            self._probed.pop(uid, None)
+        known = self._worlds.reports.get(uid)
         asks: tuple[Ask, ...] = ()
         if want is not None:
             verdicts = self._worlds.verdicts.get(uid)

@@ -52,6 +52,14 @@ class ProbedPod:
         factory=Frozen[tuple[str, ProbeKind], Schedule], validator=freeze
     )
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether there is anything to ask of it."""
+        if self.pod is None:
+            return False
+        containers = [one for _, one in kinds_of(self.pod)]
+        return any(kind.of(one) is not None for one in containers for kind in ProbeKind)
+
 
 @attrs.frozen(kw_only=True)
 class Ask:

@@ -21,12 +21,13 @@ class Verdicts:
         self._reports, self._heard = reports, heard
 
     def plan(self, view: View[str, ProbedPod, PodVerdicts, None], /) -> Plan[PodVerdicts, None]:
-        """The verdicts that stand now."""
+        """The verdicts that stand now; of a pod that nobody asks there is no record."""
         if view.want is None:
             return Plan(have=None)
         known = view.of(self._reports).get(view.key)
         heard = view.of(self._heard).get(view.key, {})
-        return Plan(have=stands(view.key, view.want, known, view.have, heard))
+        after = stands(view.key, view.want, known, view.have, heard)
+        return Plan(have=after if view.have is not None or after.by_container else None)
 
     def perform(self, step: Step[None], _cancel: Cancel, /) -> None:
         """There is nothing to do; raises `RuntimeError`."""

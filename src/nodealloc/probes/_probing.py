@@ -200,7 +200,12 @@ def _remembering(
     observer: Observer | None,
 ) -> Reconciler[str, ProbedPod, PodVerdicts]:
     """What was heard becomes what is remembered, and what others are shown."""
-    near_reports: Near[str, str, Seen] = Near(reports, lambda uid: [uid])
+
+    def asked(uid: str) -> tuple[str, ...]:
+        want = desired.get(uid)
+        return () if want is None or not want.is_asked else (uid,)
+
+    near_reports: Near[str, str, Seen] = Near(reports, asked)
     near_heard: Near[str, str, Heards] = Near(heard, lambda uid: [uid])
     return Reconciler(
         Verdicts(near_reports, near_heard),

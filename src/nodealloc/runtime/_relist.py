@@ -18,7 +18,17 @@ from nodealloc.runtime._ports import Looks
 from nodealloc.runtime._reports import PodReport
 from nodealloc.runtime._unasked import Unasked, unasked
 
-__all__ = ["EVENTS", "HEALTH", "LISTING", "Answered", "Inspection", "Inspections", "Pace", "Questions"]
+__all__ = [
+    "EVENTS",
+    "HEALTH",
+    "LISTING",
+    "Answered",
+    "Asked",
+    "Inspection",
+    "Inspections",
+    "Pace",
+    "Questions",
+]
 
 LISTING, HEALTH, EVENTS = "listing", "health", "events"
 _NO_EVENTS_AGAIN_S: Final = 300.0
@@ -58,6 +68,35 @@ class Pace:
 
 
 @attrs.frozen(kw_only=True)
+class Asked:
+    """What is wanted of one question.
+
+    Attributes:
+        number: Of the newest hurry.
+        urgent: Of the newest that does not wait.
+        due_s: When those that may wait are answered at the latest, on the engine's clock.
+    """
+
+    number: int = 0
+    urgent: int = 0
+    due_s: float = 0.0
+
+    def hurried(self) -> Asked:
+        """Once more, at once."""
+        return attrs.evolve(self, number=self.number + 1, urgent=self.number + 1)
+
+    def hurried_by(self, due_s: float, tried: int, /) -> Asked:
+        """Once more, by some moment.
+
+        Args:
+            due_s: When.
+            tried: Number of the hurry that was tried last: those after it wait already.
+        """
+        waits = self.number > tried and self.number > self.urgent
+        return attrs.evolve(self, number=self.number + 1, due_s=min(self.due_s, due_s) if waits else due_s)
+
+
+@attrs.frozen(kw_only=True)
 class Answered:
     """What came of asking one question.
 
@@ -90,8 +129,7 @@ class Answered:
 class Questions:
     """A `Domain`: the listing, the runtime's health, and its events, each asked by itself.
 
-    Keys are the three constants above; a desired record is the number of the
-    newest hurry.
+    Keys are the three constants above.
 
     Args:
         looks: Whom to ask.
@@ -117,10 +155,10 @@ class Questions:
         self._pace = pace
         self._first_s: float | None = None
 
-    def plan(self, view: View[str, int, Answered, int], /) -> Plan[Answered, int]:
+    def plan(self, view: View[str, Asked, Answered, int], /) -> Plan[Answered, int]:
         """Ask again after a period, or sooner where somebody hurries; never twice at a time."""
-        number = view.want
-        if number is None or view.running:
+        want = view.want
+        if want is None or view.running:
             return Plan()
         if view.key == EVENTS:
             if self._events is None:
@@ -128,19 +166,23 @@ class Questions:
             return Plan(steps=[Step(scope=(EVENTS,), verb="follow", detail=0)])
         pace, have = self._pace, view.have
         if have is not None:
-            period_s = pace.health_s if view.key == HEALTH else pace.period_s
-            rest_s = max(pace.gap_s, have.took_s * pace.rest_times)
-            due_s = have.tried_s + min(rest_s, period_s)
-            if number <= have.number:
-                due_s = self._next_s(have.tried_s, period_s)
+            due_s = self._due_s(want, have, pace.health_s if view.key == HEALTH else pace.period_s)
             if view.now_s < due_s:
                 return Plan(again_at_s=due_s)
         elif view.key == LISTING:
             self._first_s = view.now_s
-        verb = "list" if view.key == LISTING else "ask"
+        verb, number = "list" if view.key == LISTING else "ask", want.number
         return Plan(
             steps=[Step(scope=(view.key,), verb=verb, detail=number, deadline_s=pace.list_s, subject=number)]
         )
+
+    def _due_s(self, want: Asked, have: Answered, period_s: float) -> float:
+        rest_s = max(self._pace.gap_s, have.took_s * self._pace.rest_times)
+        soonest_s = have.tried_s + min(rest_s, period_s)
+        if want.urgent > have.number:
+            return soonest_s
+        next_s = self._next_s(have.tried_s, period_s)
+        return min(max(soonest_s, want.due_s), next_s) if want.number > have.number else next_s
 
     def _next_s(self, tried_s: float, period_s: float) -> float:
         if not self._pace.is_steady or self._first_s is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from nodealloc._typed import typed, typed_methods
@@ -25,7 +26,7 @@ from nodealloc.runtime._health import Heard, RuntimeHealth
 from nodealloc.runtime._known import PodKnown
 from nodealloc.runtime._listing import Oddity, PodListing
 from nodealloc.runtime._ports import Looks
-from nodealloc.runtime._relist import EVENTS, HEALTH, LISTING, Answered, Inspections, Pace, Questions
+from nodealloc.runtime._relist import EVENTS, HEALTH, LISTING, Answered, Asked, Inspections, Pace, Questions
 from nodealloc.runtime._reports import PodReport
 
 __all__ = ["RuntimeWatch"]
@@ -77,16 +78,17 @@ class RuntimeWatch(Group):
         self.pods: World[str, PodKnown] = World("runtime pods")
         self.answers: World[str, Answered] = World("runtime answers")
         self._looks = looks
-        self._asked: World[str, int] = World("runtime questions")
+        self._asked: World[str, Asked] = World("runtime questions")
         self._told: World[str, int] = World("told ends")
         for key in (LISTING, HEALTH, EVENTS):
-            self._asked.put(key, 0, by="start")
+            self._asked.put(key, Asked(), by="start")
         for uid, pod in (known or {}).items():
             self.pods.put(uid, pod, by="remembered")
             # Until the first listing nobody can say that it is gone.
             self.seen.put(uid, PodListing(uid=uid, oddities=(_NOT_YET,)), by="remembered")
         running = ThreadExecutor("runtime") if executor is None else executor
         time: Clock = SystemClock() if clock is None else clock
+        self._clock = time
         told = Near(self._told, lambda uid: [uid])
         super().__init__(
             Reconciler(
@@ -112,15 +114,23 @@ class RuntimeWatch(Group):
             name="runtime",
         )
 
-    def hurry(self) -> int:
+    @typed
+    def hurry(self, within_s: float = 0.0, /) -> int:
         """List soon; from any thread, as often as anybody likes.
+
+        Args:
+            within_s: How long it may wait, in seconds, for another hurry that it can go with.
 
         Returns:
             The number that `answers` has as `shown` for `listing`, or a higher one,
             when a listing that began after this call was taken over.
         """
-        record = self._asked.alter(LISTING, lambda number: (number or 0) + 1, by="hurry")
-        return 0 if record is None else record.value
+        hurried: Callable[[Asked], Asked] = Asked.hurried
+        if within_s > 0:
+            answered, due_s = self.answers.get(LISTING), self._clock.monotonic_s() + within_s
+            hurried = partial(_by, due_s=due_s, tried=0 if answered is None else answered.number)
+        record = self._asked.alter(LISTING, lambda asked: hurried(asked or Asked()), by="hurry")
+        return 0 if record is None else record.value.number
 
     def _event(self) -> None:
         self.hurry()
@@ -163,3 +173,7 @@ class RuntimeWatch(Group):
         if stored is not None and stored.ends == known.ends and stored.live == known.live:
             return {}  # a report is asked for again
         return {key: pod_to_checkpoint(known)}
+
+
+def _by(asked: Asked, due_s: float, tried: int) -> Asked:
+    return asked.hurried_by(due_s, tried)

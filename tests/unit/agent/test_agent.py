@@ -843,5 +843,5 @@ def test_a_pod_that_starts_costs_so_much_work(tmp_path: Path, monkeypatch: pytes
         asked = {name: calls[name] / count for name in ("inspect", "create_container", "start_container")}
         found.append((sum(planned) / count, asked, sum(rows) / count))
     few, many = found
-    assert many[0] <= few[0] <= 39
-    assert few[1:] == many[1:] == ({"inspect": 2, "create_container": 1, "start_container": 1}, 11)
+    assert many[0] <= few[0] <= 31
+    assert few[1:] == many[1:] == ({"inspect": 2, "create_container": 1, "start_container": 1}, 10)

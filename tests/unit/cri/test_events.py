@@ -13,6 +13,7 @@ from queue import SimpleQueue
 import grpc
 import pytest
 
+from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc._rpc.single import calls_loop
 from nodealloc.cri import CriRuntime
 from nodealloc.runtime import RuntimeUnavailableError
@@ -55,12 +56,12 @@ def teller(tmp_path: Path) -> Iterator[Teller]:
 class Follower(threading.Thread):
     """Follows, and counts what it hears."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, tells_starts: bool = True) -> None:
         super().__init__(name="follower", daemon=True)
         self.cancel = ManualCancel()
         self.heard: SimpleQueue[float] = SimpleQueue()
         self.ended: list[Exception | None] = []
-        self._runtime = CriRuntime(path)
+        self._runtime = CriRuntime(path, tells_starts=tells_starts)
 
     def run(self) -> None:
         """Until it is asked to stop, or the stream ends."""
@@ -136,3 +137,25 @@ def test_a_stream_that_ends_and_one_that_breaks_are_told_apart_from_one_that_was
     teller.stop()
     breaks.join(10.0)
     assert [type(one) for one in breaks.ended] == [RuntimeUnavailableError]
+
+
+def event(kind: wire.ContainerEventType) -> bytes:
+    """An event of a kind."""
+    return wire.ContainerEventResponse(container_id="c", container_event_type=kind).SerializeToString()
+
+
+def test_who_makes_and_starts_everything_is_told_of_ends_alone(tmp_path: Path, teller: Teller) -> None:
+    """And of what nobody here can read: it is a hint to look, and no more."""
+    begun = [event(wire.CONTAINER_CREATED_EVENT), event(wire.CONTAINER_STARTED_EVENT)]
+    over = [event(wire.CONTAINER_STOPPED_EVENT), event(wire.CONTAINER_DELETED_EVENT), b"\xff"]
+    follower = Follower(tmp_path / "c.sock", tells_starts=False)
+    follower.start()
+    follower.hears(1)
+    for one in (*begun, *over, *begun):
+        teller.events.put(one)
+    follower.hears(len(over))
+    time.sleep(0.2)
+    assert follower.heard.empty()
+    follower.cancel.set()
+    follower.join(10.0)
+    assert follower.ended == [None]

@@ -132,6 +132,25 @@ def test_what_is_taken_back_while_it_waits_is_never_performed() -> None:
     bench.end("c")
 
 
+def test_the_thread_of_one_that_ends_goes_on_with_the_next() -> None:
+    """Waking another one for it costs more than most calls."""
+    threads: list[threading.Thread] = []
+    bench = Bench(most=1)
+    perform = bench.work.perform
+
+    def noted(step: Step[str], cancel: Cancel) -> str:
+        threads.append(threading.current_thread())
+        return perform(step, cancel)
+
+    bench.engine._operations._perform = noted
+    bench.want(**dict.fromkeys("abcd", "push"))
+    for at, key in enumerate("abcd", 1):
+        wait_until(lambda at=at: len(bench.work.begun) == at, what="the next begins")  # type: ignore[misc]
+        bench.end(key)
+    wait_until(lambda: bench.engine.reconcile().running == 0, what="all end")
+    assert len(set(threads)) == 1
+
+
 class Refusing:
     """An executor that has no threads left."""
 

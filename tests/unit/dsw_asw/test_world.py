@@ -52,6 +52,28 @@ def test_watches_do_not_take_from_each_other() -> None:
     assert set(world.watch().take()) == {"a", "b"}
 
 
+def test_a_watch_of_some_keys_leaves_out_all_others() -> None:
+    """They wake nobody; a key that begins to count does so from the next change on."""
+    world: World[str, int] = World("w")
+    world.put("a", 1)
+    counts = {"a": None}
+    calls: list[str] = []
+    some, every = (
+        world.watch(lambda: calls.append("some"), of=counts),
+        world.watch(lambda: calls.append("all")),
+    )
+    assert (list(some.take()), list(every.take())) == (["a"], ["a"])
+    world.put("b", 1)
+    assert (calls, list(some.take())) == (["all"], [])
+    counts["b"] = None
+    world.put("b", 2)
+    world.drop("a")
+    world.replace({"c": 1})
+    assert calls == ["all", "some", "all", "some", "all", "all", "some"]
+    assert list(some.take()) == ["b", "a"]
+    assert list(every.take()) == ["b", "a", "c"]
+
+
 def test_a_snapshot_does_not_change() -> None:
     """Readers keep what they saw, whatever is written afterwards."""
     world: World[int, int] = World("w")

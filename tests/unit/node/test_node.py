@@ -100,8 +100,13 @@ def cpus(holder: NodeAllocator, owner: Owner) -> str:
 def test_a_decision_is_stored_before_it_is_answered() -> None:
     """The store has the workload's row when `admit` returns."""
     store = MemoryStore(FORMATS)
-    assert isinstance(started(store).admit(pod("web")), Admitted)
+    holder = started(store)
+    assert not holder.holds("web")
+    assert isinstance(holder.admit(pod("web")), Admitted)
     assert list(store.data()) == ["workload.web"]
+    assert holder.holds("web")
+    holder.release("web")
+    assert not holder.holds("web")
 
 
 def test_a_refusal_stores_nothing() -> None:

@@ -49,7 +49,7 @@ from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.podlife import FakePreparer, PlainConfiguration
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.runtime import FakeContainerRuntime
-from nodealloc.verdicts import Refused
+from nodealloc.verdicts import NotYet, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
 
 APP = Container(name="app", image="busybox")
@@ -205,29 +205,35 @@ def test_a_preparer_that_raises_is_asked_again() -> None:
 
 
 def test_parts_that_follow_each_other_are_one_step() -> None:
-    """One commit and one thread for all; a part that says when it may be asked again begins a step."""
+    """One commit and one thread for all; a part that has to wait ends it, and begins the next one."""
     wakes: World[str, object] = World("wakes")
     order: list[str] = []
+    waits = {"c"}
 
-    def part(name: str, *, waits: bool = False) -> Preparation:
-        def answer(_: Pod) -> Provided:
+    def part(name: str) -> Preparation:
+        def answer(_: Pod) -> Provided | NotYet:
             order.append(name)
-            return Provided(value=name)
+            return (
+                NotYet(blocker=name, message="not there", after_s=60)
+                if name in waits
+                else Provided(value=name)
+            )
 
-        return Preparation(name=name, why="", by=FakePreparer(answer=answer), wakes=wakes if waits else None)
+        return Preparation(name=name, why="", by=FakePreparer(answer=answer), wakes=wakes)
 
-    node = Node(preparations=[part("a"), part("b"), part("c", waits=True), part("d")])
-    node.executor.held |= {"make ready a", "make ready c"}
+    node = Node(preparations=[part("a"), part("b"), part("c"), part("d")])
+    node.executor.held |= {"make ready a"}
     node.lives.put(pod())
     node.settle()
     node.after(1)
-    assert node.record().made == ("a", "b")
+    assert node.record().made == ("a", "b", "c", "d")
     node.executor.parked.pop()()
     node.settle()
-    assert (order, node.record().made) == (["a", "b"], ("a", "b", "c", "d"))
-    node.executor.parked.pop()()
-    node.settle()
-    assert order == ["a", "b", "c", "d"]
+    assert order == ["a", "b", "c", "c"]
+    waits.clear()
+    wakes.put("u", 1, by="a test")
+    node.after(0.25)
+    assert order == ["a", "b", "c", "c", "c", "d"]
     assert node.record().provided == {"a": "a", "b": "b", "c": "c", "d": "d"}
     assert node.running() == ["app#0"]
 

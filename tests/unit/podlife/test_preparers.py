@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -17,11 +21,14 @@ from nodealloc.cgroups import (
     pod_name,
     stand_in,
 )
-from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
+from nodealloc.errors import ConfigurationError
 from nodealloc.podlife import PodGift, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
 from nodealloc.testing.dsw_asw import ManualCancel
+from nodealloc.testing.podfacts import FakePods
+from nodealloc.testing.podlife import FakePreparer
 from nodealloc.testing.volumes import FakeMounter
 from nodealloc.verdicts import Admitted, NotYet
 from nodealloc.volumes import OutsideRootError, SafeRoot, VolumeManager, VolumeSpec
@@ -247,3 +254,68 @@ def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
         manager.reconcile()
     assert manager.actual.snapshot() == {}
     assert dict(volumes.mounted.snapshot()) == {}
+
+
+class SlowEmptyDir(EmptyDir):
+    """One whose mounts wait until a test lets them go on."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.free = threading.Event()
+
+    def mount(self, *what: Any, **more: Any) -> Any:
+        """See `EmptyDir.mount`."""
+        assert self.free.wait(10.0)
+        return super().mount(*what, **more)
+
+
+def test_a_pod_waits_for_mounts_that_take_no_longer_than_it_has_patience(tmp_path: Path) -> None:
+    """With its own thread; who asks it to stop, and a mount that takes longer, end that."""
+    root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
+    slow = SlowEmptyDir(root, mounter)
+    uses = (VolumeUse(name="scratch", path="/scratch"),)
+    volumes = (Volume(name="scratch", kind="emptyDir"),)
+    web = attrs.evolve(a_pod(), volumes=volumes, containers=(attrs.evolve(APP, volumes=uses),))
+    pods = FakePods()
+    pods.put(web)
+    with VolumeManager([slow], pods=pods, executor=ThreadExecutor("mounts")) as manager:
+        began_s = time.monotonic()
+        assert isinstance(VolumePreparer(manager, patience_s=0.05).make_ready(web, NOW), NotYet)
+        assert 0.05 <= time.monotonic() - began_s < 5.0
+        patient = VolumePreparer(manager, patience_s=60.0)
+        cancelled = ManualCancel()
+        cancelled.set()
+        assert isinstance(patient.make_ready(web, cancelled), NotYet)
+        threading.Timer(0.1, slow.free.set).start()
+        assert isinstance(patient.make_ready(web, NOW), Provided)
+    for wrong in (-1.0, math.inf):
+        with pytest.raises(ConfigurationError, match="patience_s"):
+            VolumePreparer(manager, patience_s=wrong)
+
+
+def test_a_pod_that_waits_to_be_let_in_has_no_volumes(tmp_path: Path) -> None:
+    """Though all its parts are begun at once; one that came as far as its sandbox keeps what it has."""
+    let_in: set[str] = set()
+    pods = BegunPods(is_let_in=let_in.__contains__)
+    waits = [True]
+    door = FakePreparer(answer=lambda _: NotYet(blocker="room", message="full") if waits else Admitted())
+    behind = FakePreparer()
+    node = Node(
+        preparations=[
+            Preparation(name="admission", why="a test", by=door),
+            Preparation(name="volumes", why="a test", by=behind),
+        ]
+    )
+    pods.follow(node.lives)
+    node.lives.heard()
+    node.lives.put(a_pod())
+    node.after(1)
+    assert node.record().made == ("admission", "volumes")
+    assert list(pods.uids()) == []
+    let_in.add("u")
+    assert list(pods.uids()) == ["u"]
+    waits.clear()
+    node.after(2)
+    assert node.running() == ["app#0"]
+    let_in.clear()
+    assert list(pods.uids()) == ["u"]

@@ -34,6 +34,7 @@ from nodealloc.podstatus import (
     Observed,
     Part,
     Rules,
+    StartFailure,
     StatusManager,
     StatusOddity,
     TellingOptions,
@@ -114,6 +115,7 @@ class Node:
         *,
         is_inline: bool = True,
         parts: tuple[Part, ...] = (),
+        options: TellingOptions = TellingOptions(),  # noqa: B008 - immutable
     ) -> None:
         self.sink = FakeSink() if sink is None else sink
         self.pods: World[str, Observed] = World("pods")
@@ -127,6 +129,7 @@ class Node:
             parts=parts,
             journal=journal,
             remembered=remembered(journal),
+            options=options,
             executor=InlineExecutor() if is_inline else self.executor,
             clock=self.clock,
             unix_s=lambda: self.unix_s,
@@ -302,6 +305,62 @@ def test_first_running_and_ends_overtake() -> None:
             assert not threading.Event().wait(0.01)
     assert {uid for uid, _ in sink.calls[1:3]} == {"runs", "p99"}
     assert [phase_of(one) for one in sink.of("p99")] == ["Succeeded"]
+
+
+def made(uid: str = "u") -> Observed:
+    """A pod with a sandbox and a container that has not begun."""
+    known = report(uid)
+    (app,) = known.containers
+    created = attrs.evolve(app, record=attrs.evolve(app.record, state=RunState.CREATED))
+    return Observed(pod=pod(uid), report=PodReport.of(uid, known.sandboxes, [created]))
+
+
+def sandboxed(uid: str = "u") -> Observed:
+    """A pod with a sandbox alone."""
+    return Observed(pod=pod(uid), report=PodReport.of(uid, report(uid).sandboxes, []))
+
+
+def gathering() -> Node:
+    """A node that gathers for a second."""
+    return Node(MemoryJournal(), options=TellingOptions(gather_s=1.0))
+
+
+def test_steps_of_a_start_are_told_together_and_what_others_wait_for_at_once() -> None:
+    """The first word at once, what is new within the second after it came, and that it runs at once."""
+    node = gathering()
+    node.put(new())
+    assert len(node.sink.of("u")) == 1
+    node.put(sandboxed())
+    node.clock.advance(0.6)
+    node.put(made())
+    assert len(node.sink.of("u")) == 1
+    assert node.manager.seconds_to_next() == pytest.approx(0.4)
+    node.put(up())
+    assert [phase_of(one) for one in node.sink.of("u")] == ["Pending", "Running"]
+    assert node.sink.statuses["u"] == node.manager.status("u")
+
+
+def test_a_start_that_takes_long_is_told_once_a_second_and_a_failure_at_once() -> None:
+    """What comes meanwhile does not put it off; a pod that is gone is told of as ever."""
+    node = gathering()
+    node.put(new())
+    node.put(sandboxed())
+    node.clock.advance(0.9)
+    node.put(made())
+    node.clock.advance(0.1)
+    node.manager.run_until_quiet()
+    assert len(node.sink.of("u")) == 2
+    assert node.sink.statuses["u"] == node.manager.status("u")
+    failure = StartFailure(reason="ErrImagePull", message="no such image")
+    node.put(attrs.evolve(made(), start_failures={"app": failure}))
+    assert len(node.sink.of("u")) == 3
+    node.put(made("other"))
+    node.put(attrs.evolve(sandboxed("other"), life=LifeState.TERMINATING))
+    assert len(node.sink.of("other")) == 2
+    node.put(sandboxed("third"))
+    node.put(made("third"))
+    node.drop("third")
+    assert node.sink.calls[-1] == ("third", None)
 
 
 def test_a_pod_that_comes_back_is_told_anew() -> None:

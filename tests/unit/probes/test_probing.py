@@ -163,6 +163,28 @@ def test_a_container_is_asked_each_period_and_its_verdict_is_told() -> None:
     assert node.prober.asked[0] == Question(action=EXEC, container_id="c1", timeout_s=1.0)
 
 
+def test_of_a_pod_that_nobody_asks_nothing_is_looked_at() -> None:
+    """No record, no pass and no row; one that is given a probe later is asked, as it is by then."""
+    node = Node()
+    bare = pod("web", container())
+    node.run(bare, "c1")
+    assert "web" not in node.probing.verdicts
+    assert not node.store.data()
+    node.reports.put("web", known(bare, "c2"))
+    assert not node.probing.has_work
+    node.probing.put(READY)
+    node.after(1.0)
+    assert node.of("web", "c2") == ContainerVerdicts(readiness=Passed())
+    node.reports.put("web", known(READY, "c3"))
+    assert node.probing.has_work
+    node.rest()
+    assert node.of("web", "c3") == ContainerVerdicts(readiness=Passed())
+    node.probing.remove("web")
+    node.rest()
+    node.reports.put("web", known(READY, "c4"))
+    assert not node.probing.has_work
+
+
 def test_periods_are_durations() -> None:
     """Eight times a second, with a delay of a quarter and a time-out of a twentieth."""
     node = Node()

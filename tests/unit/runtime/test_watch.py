@@ -33,7 +33,7 @@ from nodealloc.runtime import (
     pod_from_checkpoint,
 )
 from nodealloc.runtime._codec import pod_to_checkpoint
-from nodealloc.runtime._relist import LISTING, Answered, Questions
+from nodealloc.runtime._relist import LISTING, Answered, Asked, Questions
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock
 from nodealloc.testing.runtime import FakeContainerRuntime
 
@@ -480,7 +480,7 @@ def test_a_listing_that_takes_long_is_followed_by_a_longer_rest(
     pace = Pace(period_s=5.0, gap_s=0.02, rest_times=10.0)
     questions = Questions(FakeContainerRuntime(), World("seen"), lambda: None, events=None, pace=pace)
     have = Answered(number=1, shown=1, count=1, tried_s=100.0, answered_s=100.0 - took_s, failed_s=failed_s)
-    plan = questions.plan(View(key=LISTING, want=2, have=have, now_s=100.0))
+    plan = questions.plan(View(key=LISTING, want=Asked(number=2, urgent=2), have=have, now_s=100.0))
     assert plan.again_at_s == pytest.approx(due_s)
 
 
@@ -489,7 +489,30 @@ def test_when_the_next_listing_is_due_after_one_that_was_hurried(is_steady: bool
     """A period later; a steady one a whole number of periods after the first."""
     pace = Pace(period_s=1.0, is_steady=is_steady)
     questions = Questions(FakeContainerRuntime(), World("seen"), lambda: None, events=None, pace=pace)
-    assert questions.plan(View(key=LISTING, want=0, have=None, now_s=100.0)).steps
+    assert questions.plan(View(key=LISTING, want=Asked(), have=None, now_s=100.0)).steps
     have = Answered(number=2, shown=2, count=3, tried_s=102.25, answered_s=102.24)
-    assert questions.plan(View(key=LISTING, want=2, have=have, now_s=102.25)).again_at_s == due_s
-    assert questions.plan(View(key=LISTING, want=3, have=have, now_s=102.25)).again_at_s == 102.35
+    asked = Asked(number=2, urgent=2)
+    assert questions.plan(View(key=LISTING, want=asked, have=have, now_s=102.25)).again_at_s == due_s
+    urgent = asked.hurried()
+    assert questions.plan(View(key=LISTING, want=urgent, have=have, now_s=102.25)).again_at_s == 102.35
+
+
+def test_a_hurry_that_may_wait_goes_with_the_next_that_does_not() -> None:
+    """The first of several says until when; one that was tried counts no longer, and a period is a period."""
+    pace = Pace(period_s=5.0, gap_s=0.02)
+    questions = Questions(FakeContainerRuntime(), World("seen"), lambda: None, events=None, pace=pace)
+    have = Answered(number=2, shown=2, count=3, tried_s=100.0, answered_s=99.99)
+
+    def due_s(asked: Asked) -> float | None:
+        return questions.plan(View(key=LISTING, want=asked, have=have, now_s=100.0)).again_at_s
+
+    idle = Asked(number=2, urgent=2, due_s=50.0)
+    waits = idle.hurried_by(101.0, 2)
+    assert due_s(idle) == 105.0
+    assert due_s(waits) == 101.0
+    assert due_s(waits.hurried_by(101.5, 2)) == 101.0
+    assert due_s(waits.hurried_by(101.5, 2).hurried()) == 100.02
+    assert due_s(waits.hurried().hurried_by(101.5, 3)) == 100.02
+    assert due_s(idle.hurried_by(100.01, 2)) == 100.02
+    assert due_s(idle.hurried_by(999.0, 2)) == 105.0
+    assert waits.hurried().hurried_by(101.5, 2).due_s == 101.5, "what goes before takes all before it along"

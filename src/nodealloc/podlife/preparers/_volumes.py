@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 
+from nodealloc._arguments import wrong
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, World
 from nodealloc.podfacts import PodSighting
@@ -25,23 +27,44 @@ class VolumePreparer:
 
     Args:
         manager: Mounts and unmounts; driven by whoever made it.
+        patience_s: Real seconds that a call waits for mounts that take no longer, so that a pod
+            goes on in the same step: for a manager that is driven in another thread. 0 for none.
 
     Attributes:
         mounted: Counts mounts of a pod that were made or changed, so that it is asked again at once; a
             pod of which nothing is mounted any more is dropped.
+
+    Raises:
+        ConfigurationError: A time that nobody can wait.
     """
 
-    def __init__(self, manager: VolumeManager) -> None:
+    @typed
+    def __init__(self, manager: VolumeManager, *, patience_s: float = 0.0) -> None:
+        if not 0 <= patience_s <= threading.TIMEOUT_MAX:
+            raise wrong("VolumePreparer: patience_s", patience_s, "seconds that somebody can wait")
         self._manager = manager
+        self._patience_s = patience_s
         self.mounted: World[str, object] = World("changes of mounts")
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._count = 0
         self._mounts: dict[VolumeId, Mapping[str, object]] = {}
         self._changes = manager.actual.watch(self._changed)
 
-    def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
+    def make_ready(self, pod: Pod, cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""
         self._manager.pod_changed(pod.uid)
+        ends_s = time.monotonic() + self._patience_s
+        while True:
+            count = self._count
+            answer = self._answer(pod)
+            left_s = ends_s - time.monotonic()
+            if isinstance(answer, Provided) or left_s <= 0 or cancel.is_set():
+                return answer
+            with self._lock:
+                if self._count == count:
+                    self._lock.wait(left_s)
+
+    def _answer(self, pod: Pod) -> Provided | NotYet:
         containers = (*pod.all_containers, *pod.ephemeral_containers)
         used = {use.name for one in containers for use in one.volumes}
         found = {one.name: one for one in self._manager.volumes_of(pod.uid)}
@@ -67,6 +90,8 @@ class VolumePreparer:
         with self._lock:
             found = [uid for key in self._changes.take() for uid in self._newly_mounted(key)]
             first, self._count = self._count + 1, self._count + len(found)
+            if found:
+                self._lock.notify_all()
         for count, uid in enumerate(found, first):
             self.mounted.put(uid, count, by="mounts")
 
@@ -88,11 +113,17 @@ class BegunPods:
 
     Args:
         preparation: Name of the preparation that has the volumes.
+        is_let_in: From a uid to whether its pod may come in, such as `node.records.__contains__` of a
+            `NodeAllocator`: for a pod that still waits to be admitted nothing is mounted either. None
+            where nobody is refused.
     """
 
     @typed
-    def __init__(self, *, preparation: str = "volumes") -> None:
+    def __init__(
+        self, *, preparation: str = "volumes", is_let_in: Callable[[str], bool] | None = None
+    ) -> None:
         self._preparation = preparation
+        self._is_let_in = is_let_in
         self._lives: PodLives | None = None
 
     def follow(self, lives: PodLives, /) -> None:
@@ -109,6 +140,9 @@ class BegunPods:
         lives = self._lives
         record = None if lives is None else lives.pods.get(uid)
         if lives is None or record is None or self._preparation not in record.made:
+            return None
+        # One that has come as far as its sandbox had its volumes, whatever became of the node's records.
+        if self._is_let_in is not None and record.sandbox_attempt < 0 and not self._is_let_in(uid):
             return None
         return lives.pod_source().get(uid)
 

@@ -93,7 +93,7 @@ def _wire(
         executor=on.executor,
         clock=on.clock,
     )
-    cpusets, begun = on.cpusets(node), BegunPods()
+    cpusets, begun = on.cpusets(node), BegunPods(is_let_in=node.holds)
     plugins, drives_plugins = on.plugins(node)
     with_devices = () if plugins is None else (on.preparing(plugins),)
     volumes = on.volumes(begun)
