@@ -212,7 +212,9 @@ def _unpack(work: Path, result: Path) -> None:
             + _tail(work / "emulator.log")
         )
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        archive.extractall(result, filter="data")
+        # Not a parameter, which Python 3.11.0 to 3.11.3 does not have.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(result)  # noqa: S202 - filtered
     shutil.copy(work / "console.log", result / "console.log")
 
 
