@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from nodealloc.machine import Machine, by_first_cpu, discover, machine_from_json, machine_to_json
+from tests.archives import unpack
 
 Truth = dict[str, Any]
 
@@ -24,9 +25,7 @@ def captured(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     for archive in sorted(captures.glob("*.tar.xz")):
         name = archive.name.removesuffix(".tar.xz")
         with tarfile.open(archive) as packed:
-            # Not a parameter, which Python 3.11.0 to 3.11.3 does not have.
-            packed.extraction_filter = getattr(tarfile, "data_filter", None)
-            packed.extractall(folder)  # noqa: S202 - filtered
+            unpack(packed, folder)
         found[name] = (folder / name / "sys", json.loads((captures / f"{name}.json").read_text()))
     return found
 

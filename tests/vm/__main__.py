@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.archives import unpack
 from tests.cri.packages import Unavailable as NoContainerd
 from tests.cri.packages import fetch as fetch_containerd
 from tests.vm.guest import initramfs
@@ -212,9 +213,7 @@ def _unpack(work: Path, result: Path) -> None:
             + _tail(work / "emulator.log")
         )
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        # Not a parameter, which Python 3.11.0 to 3.11.3 does not have.
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)
-        archive.extractall(result)  # noqa: S202 - filtered
+        unpack(archive, result)
     shutil.copy(work / "console.log", result / "console.log")
 
 
