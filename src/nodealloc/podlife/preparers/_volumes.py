@@ -113,9 +113,8 @@ class BegunPods:
 
     Args:
         preparation: Name of the preparation that has the volumes.
-        is_let_in: From a uid to whether its pod may come in, such as `node.records.__contains__` of a
-            `NodeAllocator`: for a pod that still waits to be admitted nothing is mounted either. None
-            where nobody is refused.
+        is_let_in: From a uid to whether its pod was admitted, such as `NodeAllocator.holds`: for one that
+            waits for that nothing is mounted. None where nobody is refused.
     """
 
     @typed
