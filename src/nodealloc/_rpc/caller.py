@@ -111,7 +111,7 @@ class Caller:
 
         Args:
             name: Of the method.
-            counts: Whether an answer counts; others wake nobody. Quick; it must not raise. None for all.
+            counts: Whether an answer is handed on; quick, and asked on the loop of all calls. None for all.
         """
         with self._lock:
             found = self._found(name)

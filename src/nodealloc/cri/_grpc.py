@@ -101,11 +101,18 @@ class Line:
             return answer
 
     def follow(
-        self, name: str, on_message: Callable[[], None], cancel: Cancel, /, *, counts: Callable[[bytes], bool]
+        self,
+        name: str,
+        on_message: Callable[[], None],
+        cancel: Cancel,
+        /,
+        *,
+        counts: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """Call `on_message` once the stream is asked for and at each message that counts, until told to stop.
+        """Call `on_message` once the stream is asked for, then at each message, until asked to stop.
 
-        A connection of its own, since a stream may last as long as the program.
+        A connection of its own, since a stream may last as long as the program. With `counts`, at
+        each message of which that is true.
         """
         caller = Caller(self._path, wire.DESCRIPTOR, "RuntimeService", largest_bytes=_LARGEST_BYTES)
         leave = cancel.on_cancel(caller.close)

@@ -108,7 +108,7 @@ class CriRuntime:
         unix_s: Callable[[], float] = time.time,
         tells_starts: bool = True,
     ) -> None:
-        self._tells_starts = tells_starts
+        self._counts = None if tells_starts else codec.is_end
         self._deadlines = deadlines
         self._unix_s = unix_s
         self._line = Line(path, unix_s=unix_s)
@@ -267,11 +267,7 @@ class CriRuntime:
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
         """See `Looks.follow`."""
-
-        def counts(event: bytes) -> bool:
-            return self._tells_starts or codec.is_end(event)
-
-        self._line.follow("GetContainerEvents", on_event, cancel, counts=counts)
+        self._line.follow("GetContainerEvents", on_event, cancel, counts=self._counts)
 
     def confined(self, container_id: str, /) -> codec.Confined:
         """What a container is confined to, as the runtime wrote it down."""

@@ -6,13 +6,18 @@ import threading
 from typing import Final
 
 from nodealloc.dsw_asw import World
+from nodealloc.podlife._details import Detail, RunSandbox
+from nodealloc.podlife._record import PodRecord
+from nodealloc.podlife._rules import Rules
 from nodealloc.runtime import RuntimeWatch
 
-__all__ = ["Listings"]
+__all__ = ["Listings", "seen_within_s"]
 
 _LISTING: Final = "listing"
 _ANY: Final = "any"
 _ALL_SHOWN: Final = 1 << 62
+_WITH_CONTAINERS_S: Final = 1.0
+"""A sandbox is listed with its containers, and as soon as a kubelet lists at the latest."""
 
 
 class Listings:
@@ -78,3 +83,14 @@ class Listings:
             due = [uid for uid, number in self._awaited.items() if number <= shown]
         for uid in due:
             self.world.alter(uid, lambda before: max(shown, before or 0), by="listing")
+
+
+def seen_within_s(detail: Detail, record: PodRecord | None, rules: Rules, /) -> float:
+    """How long it may take until a listing shows what a call did, in seconds.
+
+    Containers do not wait for that of their sandbox, unless something else is in doubt; their own
+    starts are seen at once.
+    """
+    if not isinstance(detail, RunSandbox) or detail.purges or not rules.tells_meanwhile:
+        return 0.0
+    return 0.0 if record is None or record.doubt is None else _WITH_CONTAINERS_S

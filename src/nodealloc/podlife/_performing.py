@@ -7,7 +7,6 @@ import logging
 import math
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
-from typing import Final
 
 import attrs
 
@@ -43,7 +42,7 @@ from nodealloc.podlife._images import (
     pull_held,
     words_of,
 )
-from nodealloc.podlife._listings import Listings
+from nodealloc.podlife._listings import Listings, seen_within_s
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
 from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
 from nodealloc.podlife._rules import Rules
@@ -56,8 +55,6 @@ from nodealloc.verdicts import NotYet, Refused
 __all__ = ["Performer"]
 
 _log = logging.getLogger("nodealloc.podlife")
-_SEEN_S: Final = 1.0
-"""A kubelet lists once a second."""
 
 
 class _CannotStartError(Exception):
@@ -146,18 +143,9 @@ class Performer:
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
             return Failed(error, known=Acted(listing=self._listings.hurry(uid)))
         if acted.listing is not None:
-            acted = attrs.evolve(acted, listing=self._listings.hurry(uid, self._seen_s(uid, step.detail)))
+            within_s = seen_within_s(step.detail, self._worlds.pods.get(uid), self._rules)
+            acted = attrs.evolve(acted, listing=self._listings.hurry(uid, within_s))
         return acted
-
-    def _seen_s(self, uid: str, detail: Detail) -> float:
-        """How long it may take until what a call did is seen: for a sandbox, containers do not wait for it.
-
-        Their own starts are seen at once, and the sandbox with them.
-        """
-        if not isinstance(detail, RunSandbox) or detail.purges or not self._rules.tells_meanwhile:
-            return 0.0
-        record = self._worlds.pods.get(uid)
-        return 0.0 if record is None or record.doubt is None else _SEEN_S
 
     def awaited(self, uid: str, /) -> int:
         """Number of the listing that shows what the last call about a pod did; 0 where it is known."""

@@ -101,7 +101,8 @@ class Preparer(Protocol):
         """Make it ready, or bring it up to the pod as it is now.
 
         Asked once for each form of the pod, and again when this program starts
-        anew. Does not wait for others: it answers `NotYet`, and is asked again.
+        anew. Does not wait for others for longer than asking again would
+        take: it answers `NotYet`, and is asked again.
         `Refused` ends the pod.
         """
         ...

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Final
 
 from nodealloc._typed import typed, typed_methods
@@ -125,11 +124,13 @@ class RuntimeWatch(Group):
             The number that `answers` has as `shown` for `listing`, or a higher one,
             when a listing that began after this call was taken over.
         """
-        hurried: Callable[[Asked], Asked] = Asked.hurried
-        if within_s > 0:
-            answered, due_s = self.answers.get(LISTING), self._clock.monotonic_s() + within_s
-            hurried = partial(_by, due_s=due_s, tried=0 if answered is None else answered.number)
-        record = self._asked.alter(LISTING, lambda asked: hurried(asked or Asked()), by="hurry")
+        answered, due_s = self.answers.get(LISTING) or Answered(), self._clock.monotonic_s() + within_s
+
+        def hurried(asked: Asked | None) -> Asked:
+            before = asked or Asked()
+            return before.hurried_by(due_s, answered.number) if within_s > 0 else before.hurried()
+
+        record = self._asked.alter(LISTING, hurried, by="hurry")
         return 0 if record is None else record.value.number
 
     def _event(self) -> None:
@@ -173,7 +174,3 @@ class RuntimeWatch(Group):
         if stored is not None and stored.ends == known.ends and stored.live == known.live:
             return {}  # a report is asked for again
         return {key: pod_to_checkpoint(known)}
-
-
-def _by(asked: Asked, due_s: float, tried: int) -> Asked:
-    return asked.hurried_by(due_s, tried)

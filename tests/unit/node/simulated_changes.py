@@ -65,7 +65,7 @@ CHANGES = {
     "no-hurry": Change(
         "nobody looks at what a call did",
         "podlife/_performing.py",
-        "            acted = attrs.evolve(acted, listing=self._listings.hurry(uid, self._seen_s(uid, step.detail)))",
+        "            acted = attrs.evolve(acted, listing=self._listings.hurry(uid, within_s))",
         "            acted = attrs.evolve(acted, listing=0)",
         "calm",
     ),

@@ -293,7 +293,7 @@ def test_a_pod_waits_for_mounts_that_take_no_longer_than_it_has_patience(tmp_pat
             VolumePreparer(manager, patience_s=wrong)
 
 
-def test_a_pod_that_waits_to_be_let_in_has_no_volumes(tmp_path: Path) -> None:
+def test_a_pod_that_waits_to_be_let_in_has_no_volumes() -> None:
     """Though all its parts are begun at once; one that came as far as its sandbox keeps what it has."""
     let_in: set[str] = set()
     pods = BegunPods(is_let_in=let_in.__contains__)
