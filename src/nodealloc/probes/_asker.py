@@ -224,7 +224,7 @@ class Asker(Driven, Passing, Generic[Seen]):
     def _look_at(self, uid: str) -> None:
         """A pod, its containers or its verdicts changed."""
         want = self._worlds.wanted.get(uid)
-        if want is not None and want.is_asked:
+        if want is not None and want.has_probes:
             self._probed[uid] = None
         else:
             self._probed.pop(uid, None)

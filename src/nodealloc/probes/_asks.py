@@ -53,7 +53,7 @@ class ProbedPod:
     )
 
     @property
-    def is_asked(self) -> bool:
+    def has_probes(self) -> bool:
         """Whether there is anything to ask of it."""
         if self.pod is None:
             return False

@@ -69,7 +69,8 @@ class Probing(Group, Generic[Seen]):
         observer: Is told of progress.
 
     Attributes:
-        verdicts: What stands, by uid; the engine writes it. Make it a `Near`, or watch it.
+        verdicts: What stands, by uid of a pod that has probes; the engine writes it. Make it a `Near`,
+            or watch it.
     """
 
     @typed
@@ -201,11 +202,11 @@ def _remembering(
 ) -> Reconciler[str, ProbedPod, PodVerdicts]:
     """What was heard becomes what is remembered, and what others are shown."""
 
-    def asked(uid: str) -> tuple[str, ...]:
+    def probed(uid: str) -> tuple[str, ...]:
         want = desired.get(uid)
-        return () if want is None or not want.is_asked else (uid,)
+        return () if want is None or not want.has_probes else (uid,)
 
-    near_reports: Near[str, str, Seen] = Near(reports, asked)
+    near_reports: Near[str, str, Seen] = Near(reports, probed)
     near_heard: Near[str, str, Heards] = Near(heard, lambda uid: [uid])
     return Reconciler(
         Verdicts(near_reports, near_heard),
