@@ -97,7 +97,7 @@ class FewAtOnce:
             return number, *self._calls.pop(number)
 
     def _work(self, number: int, work: Callable[[], None]) -> None:
-        """Run one, whose faults its future has, and then the next on the same thread: waking another costs."""
+        """Run one, whose faults its future has, and then the next on the same thread: waking others costs."""
         while True:
             try:
                 work()
