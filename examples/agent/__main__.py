@@ -149,7 +149,8 @@ def _cgroups(tree: Path, root: Path) -> CgroupFs:
     """Real ones, or a directory that stands in for them where they are refused."""
     try:
         driver = detect(tree)
-        probe = CgroupName.of(f"nodealloc-{os.getpid()}")
+        # A process id is another's as well, in another namespace over the same cgroups.
+        probe = CgroupName.of(f"nodealloc-{os.urandom(8).hex()}")
         driver.apply(probe, Limits())
         driver.remove(probe)
     except (NodeallocError, OSError) as error:

@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from examples.agent.__main__ import _cgroups
+from nodealloc.cgroups import CgroupFs
 
 pytestmark = pytest.mark.real
 
@@ -87,3 +91,17 @@ def test_what_contradicts_the_machine_is_named(tmp_path: Path, fields: dict[str,
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_agents_that_begin_at_once_take_no_cgroup_of_each_other(tmp_path: Path) -> None:
+    """Each tries whether it may make one, under the same process id where each has namespaces of its own."""
+    tree = Path("/sys/fs/cgroup")
+    if _cgroups(tree, tmp_path).layout.stand_in:
+        pytest.skip("this machine lets nobody here make cgroups")
+
+    def begins(at: int) -> list[CgroupFs]:
+        return [_cgroups(tree, tmp_path / f"{at}-{time}") for time in range(20)]
+
+    with ThreadPoolExecutor(4) as pool:
+        drivers = [one for many in pool.map(begins, range(4)) for one in many]
+    assert [one for one in drivers if one.layout.stand_in] == []
