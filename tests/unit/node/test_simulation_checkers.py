@@ -282,6 +282,24 @@ def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None
         scene.wants("v")
 
 
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_sidecar_is_asked_when_what_it_serves_has_ended(*, is_asked: bool) -> None:
+    """Until then another one of its pod was asked; where nobody was, somebody is late."""
+    scene = Scene()
+    scene.outside.only_ends = True
+    scene.outside.deeds.listen(EndsInTime(scene.outside).heard)
+    sidecar = attrs.evolve(APP, name="sidecar", restartable=True)
+    scene.wants(init_containers=(sidecar,), active_deadline_seconds=20)
+    scene.runs(name="sidecar")
+    made = scene.runs()
+    scene.clock.advance(19.0)
+    if is_asked:
+        scene.ends(made, 30.0)
+    scene.clock.advance(20.0)
+    with contextlib.nullcontext() if is_asked else pytest.raises(AssertionError, match="longer than"):
+        scene.crashes(made, 0)
+
+
 @pytest.mark.parametrize(("waits_s", "after_s", "is_due"), [(60.0, 39.0, False), (60.0, 41.0, True)])
 def test_a_restart_waits_for_a_critical_pod(waits_s: float, after_s: float, *, is_due: bool) -> None:
     """Its pod may have to make room until that one has a sandbox; its grace later it has ended or goes on."""

@@ -91,6 +91,9 @@ class EndsInTime(Guarantee):
         elif deed.what is What.STARTED:
             # It may have been asked for long ago, and nobody can ask it to end before it runs.
             self._put_off(uid, deed.at_s)
+        elif deed.what is What.ENDED and deed.id in self._asked:
+            # A sidecar is asked when what is to end before it has ended.
+            self._put_off(uid, deed.at_s)
         elif deed.what is What.HUNG and uid and deed.value not in _HARMLESS:
             self._hung.add(uid)
         elif deed.what is What.HUNG and not uid:
