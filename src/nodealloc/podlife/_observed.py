@@ -109,10 +109,12 @@ def observe(
     return Observed(
         report=report,
         # What our calls did is known without asking again, as long as nothing else is in doubt.
+        # While a call is out, a listing has to show what the others did: an end says nothing of what was
+        # made before it and never listed.
         is_shown=is_known
         and not known.fault
         and listing is not None
-        and (record.doubt is None or listing >= record.doubt),
+        and (not is_pending if record.doubt is None else listing >= record.doubt),
         is_current=is_sure and (is_known or is_pending),
         fault=known.fault,
         ends=ends,

@@ -21,10 +21,10 @@ from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import RestartsCome
-from nodealloc.testing.simulation.node._ending import GraceIsGiven
+from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
 from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._outside import API, FILE
-from nodealloc.testing.simulation.node._pods import POST_START, STARTED
+from nodealloc.testing.simulation.node._pods import LIVE, POST_START, STARTED
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
 from nodealloc.testing.simulation.node._slowness import StartupFirst
@@ -89,6 +89,17 @@ def test_readiness_stands_while_probes_pass() -> None:
         checker.heard(deed)
     with pytest.raises(AssertionError, match="u is told to be not ready, and its containers run as before"):
         checker.heard(told(ConditionStatus.FALSE))
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_what_was_told_while_one_is_asked_to_end_may_be_taken_back(*, comes_first: bool) -> None:
+    """Another sandbox of its pod is ready, or what it was made from has changed: it runs, and not for long."""
+    checker = OneRuns(outside(own_s=5))
+    checker.outside.deletions.clear()
+    asked, ready = Deed(what=What.SIGNALLED, at_s=1.0, uid="u", id="c", value=5.0), told(ConditionStatus.TRUE)
+    for deed in (asked, ready) if comes_first else (ready, asked):
+        checker.heard(deed)
+    checker.heard(told(ConditionStatus.FALSE))
 
 
 def test_what_was_told_while_a_probe_just_failed_may_be_taken_back() -> None:
@@ -316,6 +327,21 @@ def test_a_restart_waits_for_a_critical_pod(waits_s: float, after_s: float, *, i
     words = "u/app has ended, its wait is over, and 11 s later it does not"
     with pytest.raises(AssertionError, match=words) if is_due else contextlib.nullcontext():
         scene.wants("v")
+
+
+@pytest.mark.parametrize("hook", ["0", "timed out"])
+def test_who_is_unwell_and_has_a_hook_that_failed_ends_for_either(hook: str) -> None:
+    """The probe's grace is asked for where the probe alone ends it."""
+    scene = Scene()
+    scene.outside.deeds.listen(UnwellGo(scene.outside).heard)
+    probe = Probe(exec=ExecAction(command=(LIVE,)), failure_threshold=1, termination_grace_period_seconds=2)
+    scene.wants(container=attrs.evolve(APP, liveness_probe=probe))
+    made = scene.runs()
+    for command, came_of_it in ((POST_START, hook), (LIVE, "1")):
+        scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(command, came_of_it))
+    words = r"u/app is unwell and gets 30.0 s to end; its probe gives \[2\] s"
+    with pytest.raises(AssertionError, match=words) if hook == "0" else contextlib.nullcontext():
+        scene.ends(made, 30.0)
 
 
 def ends_by_itself(*, main_ends: bool) -> Scene:

@@ -92,3 +92,28 @@ def test_what_starts_once_its_pod_has_finished_is_ended() -> None:
     assert (node.running(), node.life()) == ([], LifeState.FINISHED)
     ready = [one.record.id for one in node.runtime.inspect("u").sandboxes if one.record.is_ready]
     assert ready == []
+
+
+@pytest.mark.parametrize("grace_s", [0, 5])
+def test_what_no_listing_has_shown_is_not_gone_when_a_call_to_end_it_hangs(grace_s: int) -> None:
+    """It was made while the listing hung, and ended by a second call: its records are still to be removed."""
+    node = Node()
+    node.after(5)
+    node.executor.held.add("list")
+    node.after(5)
+    wanted = pod(grace_s=grace_s)
+    node.lives.put(wanted)
+    node.after(5)
+    assert node.running() == ["app#0"]
+    node.executor.held.add("stop")
+    node.lives.remove("u", grace_s=grace_s)
+    node.after(PAST_ITS_TIME_S, step_s=1.0)
+    assert node.running() == []
+    node.after(PAST_ITS_TIME_S, step_s=1.0)
+    assert node.record().pod is wanted
+    node.executor.held.clear()
+    while node.executor.parked:
+        node.executor.parked.pop()()
+    node.after(60, step_s=1.0)
+    assert "u" not in node.lives.pods
+    assert not node.runtime.inspect("u").sandboxes

@@ -10,7 +10,7 @@ from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
 from nodealloc.testing.simulation.node._outside import Outside
-from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, STARTED
+from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, STARTED
 
 __all__ = [
     "GraceIsGiven",
@@ -155,15 +155,20 @@ class UnwellGo(RoomHeard):
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
         self._up: set[str] = set()
+        self._hook_failed: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
         """Whoever is ended for its probe alone has the probe's own grace."""
         self.hear_probe(deed)
         if isinstance(deed.value, Ran) and deed.value == Ran(STARTED, "0"):
             self._up.add(deed.id)
+        elif isinstance(deed.value, Ran) and deed.value.command == POST_START and deed.value.came_of_it != "0":
+            self._hook_failed.add(deed.id)
         self.hear_critical(deed)
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
             return
+        if deed.id in self._hook_failed:
+            return  # that ends it as well, with its pod's grace
         if self.outside.overdue_s(deed.uid) > 0 or self.makes_room(deed):
             return
         failed = [one.termination_grace_period_seconds for one in self.failed_probes(deed)]

@@ -184,12 +184,16 @@ class ReadinessStands(Guarantee):
         super().__init__(outside)
         self._ready_with: dict[str, set[str]] = {}
         self._failing: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._asked: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
-        """Not ready is told only where a container that made it ready has ended, or a probe failed."""
+        """Not ready is told only where a container that made it ready ends, or a probe failed."""
         if deed.what is What.UNSURE:
             # Of whom the runtime does not know how it is, nobody can say that it is ready.
             self._ready_with.pop(deed.uid, None)
+        if deed.what is What.SIGNALLED:
+            self._ready_with.pop(deed.uid, None)
+            self._asked.add(deed.id)
         if deed.what is What.RAN and isinstance(deed.value, Ran):
             probe = (deed.id, deed.value.command)
             if deed.value.failed:
@@ -201,9 +205,9 @@ class ReadinessStands(Guarantee):
             return
         running = self.serving(deed.uid)
         if is_ready(deed.value):
-            # One that has ended since may be told a moment later, and so may a probe that has failed.
+            # One that ends since may be told a moment later, and so may a probe that has failed.
             failing = any(one in running for one, _ in self._failing[deed.uid])
-            is_whole = not failing and self._is_whole(deed.uid, running)
+            is_whole = not failing and self._asked.isdisjoint(running) and self._is_whole(deed.uid, running)
             self._ready_with[deed.uid] = running if is_whole else set()
             return
         before = self._ready_with.pop(deed.uid, None)
