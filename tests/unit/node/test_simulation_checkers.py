@@ -96,8 +96,8 @@ def test_what_was_told_while_one_is_asked_to_end_may_be_taken_back(*, comes_firs
     """Another sandbox of its pod is ready, or what it was made from has changed: it runs, and not for long."""
     checker = OneRuns(outside(own_s=5))
     checker.outside.deletions.clear()
-    asked, ready = Deed(what=What.SIGNALLED, at_s=1.0, uid="u", id="c", value=5.0), told(ConditionStatus.TRUE)
-    for deed in (asked, ready) if comes_first else (ready, asked):
+    ready = told(ConditionStatus.TRUE)
+    for deed in (ASKED_TO_END, ready) if comes_first else (ready, ASKED_TO_END):
         checker.heard(deed)
     checker.heard(told(ConditionStatus.FALSE))
 

@@ -160,10 +160,11 @@ class UnwellGo(RoomHeard):
     def heard(self, deed: Deed, /) -> None:
         """Whoever is ended for its probe alone has the probe's own grace."""
         self.hear_probe(deed)
-        if isinstance(deed.value, Ran) and deed.value == Ran(STARTED, "0"):
-            self._up.add(deed.id)
-        elif isinstance(deed.value, Ran) and deed.value.command == POST_START and deed.value.came_of_it != "0":
-            self._hook_failed.add(deed.id)
+        if isinstance(deed.value, Ran):
+            if deed.value == Ran(STARTED, "0"):
+                self._up.add(deed.id)
+            elif deed.value.command == POST_START and deed.value.came_of_it != "0":
+                self._hook_failed.add(deed.id)
         self.hear_critical(deed)
         if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
             return
