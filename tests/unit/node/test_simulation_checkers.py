@@ -93,7 +93,7 @@ def test_readiness_stands_while_probes_pass() -> None:
 
 @pytest.mark.parametrize("comes_first", [True, False])
 def test_what_was_told_while_one_is_asked_to_end_may_be_taken_back(*, comes_first: bool) -> None:
-    """Another sandbox of its pod is ready, or what it was made from has changed: it runs, and not for long."""
+    """Its sandbox, or what it was made from, is another one: it runs, and not for long."""
     checker = OneRuns(outside(own_s=5))
     checker.outside.deletions.clear()
     ready = told(ConditionStatus.TRUE)
