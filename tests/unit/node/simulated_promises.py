@@ -149,4 +149,18 @@ PROMISES = {
         "                newest[name] = Latest(_EXITED, Exited(code=0), end.reason, None)",
         "runtimes",
     ),
+    "waits-without-end": Change(
+        "how long a container waits in a crash loop has no end",
+        "podlife/_restarts.py",
+        "return min(max(entry.delay_s * self.factor, base_s), cap_s)",
+        "return max(entry.delay_s * self.factor, base_s)",
+        "calm",
+    ),
+    "initial-delay-ignored": Change(
+        "a probe is asked as soon as its container has started",
+        "probes/_schedule.py",
+        "            initial_delay_s=float(probe.initial_delay_seconds),",
+        "            initial_delay_s=0.0,",
+        "calm",
+    ),
 }

@@ -33,6 +33,8 @@ __all__ = ["API", "FILE", "FILL", "Outside"]
 API, FILE = "api", "file"
 FILL = "fill-"
 """How uids of pods begin that ask for the whole of an empty node."""
+_LOOPS_S = 0.5
+"""So long after each of its starts a container in a crash loop ends."""
 
 
 class Outside:
@@ -57,6 +59,7 @@ class Outside:
         strays: How many calls an executor has begun so far for which nobody waits.
         files: What is on the disk of the agent's store, by path.
         is_calm: From now on nothing ends by itself.
+        looping: The uid of a pod and the name of its container that ends soon after each start all the same.
         machine: What the agent gives out.
         reserved: CPUs that it does not.
         is_aligned: Whether the agent says that what a container has for itself is of one NUMA node
@@ -71,6 +74,7 @@ class Outside:
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
         self.is_calm: bool = False
+        self.looping: tuple[str, str] | None = None
         self.only_hangs: bool = False
         self.only_ends: bool = False
         self.strays: Callable[[], int] = int
@@ -222,7 +226,8 @@ class Outside:
         pod = self.known.get(uid)
         if pod is None:
             return Behaviour(runs_s=float("inf"), code=0, leaves_s=0.0)
-        return behaviour(self._rng, pod, name, is_calm=self.is_calm)
+        does = behaviour(self._rng, pod, name, is_calm=self.is_calm)
+        return attrs.evolve(does, runs_s=_LOOPS_S, code=1) if (uid, name) == self.looping else does
 
     def _happen(self, what: What, uid: str, *, value: object = None) -> None:
         self.deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, value=value))

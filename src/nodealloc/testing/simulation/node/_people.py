@@ -7,7 +7,7 @@ import random
 import attrs
 
 from nodealloc.podfacts import PodIdentity
-from nodealloc.podspec import Pod, effective_requests
+from nodealloc.podspec import Pod, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._outside import API, FILE, FILL, Outside
@@ -243,6 +243,27 @@ class People:
         """Every container does."""
         for one in self._outside.containers.running:
             self._outside.containers.crash(one.record.id, 7)
+
+    def begin_loop(self) -> None:
+        """One container that runs ends now, and soon after each start: while nothing else happens."""
+        for one in self._outside.containers.running:
+            uid, name = one.record.pod.uid, one.record.name
+            if any(self._may_loop(pods[uid], name) for pods in self._outside.pods.values() if uid in pods):
+                self._outside.looping = uid, name
+                self._outside.containers.crash(one.record.id, 1)
+                return
+
+    def _may_loop(self, pod: Pod, name: str) -> bool:
+        """Whether nothing but its back-off puts off that it starts again."""
+        if pod.restart_policy is not RestartPolicy.ALWAYS or pod.active_deadline_seconds is not None:
+            return False
+        one = next((one for one in pod.containers if one.name == name), None)
+        hook = None if one is None or one.lifecycle is None else one.lifecycle.post_start
+        return one is not None and one.startup_probe is None and hook is None
+
+    def end_loop(self) -> None:
+        """It runs on once it has started again."""
+        self._outside.looping = None
 
     def calm(self) -> None:
         """From now on nothing ends by itself, but init containers; who is unwell stays so."""

@@ -170,7 +170,9 @@ class NodeSimulation:
         self._people.calm()
         self._settle()
         if self.seeds.rests_s:
+            self._people.begin_loop()
             self.simulation.rest(self.seeds.rests_s)
+            self._people.end_loop()
             self._people.crash_all()
             self._settle()
         self._people.empty()
