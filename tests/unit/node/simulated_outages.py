@@ -51,6 +51,13 @@ OUTAGES = {
         "        mount is not None\n",
         "disks",
     ),
+    "vanished-untold": Change(
+        "whose record was gone before anybody read how it ended counts as one that never ran",
+        "runtime/_known.py",
+        "            ends=_kept({**ends, **_vanished(ran, there, ends)}, there),",
+        "            ends=_kept(ends, there),",
+        "outages",
+    ),
     "oldest-ends-kept": Change(
         "of a container's ends the oldest are kept, not the newest",
         "runtime/_known.py",

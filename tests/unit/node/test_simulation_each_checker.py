@@ -504,6 +504,23 @@ def last_end_is_told(scene: Scene) -> None:
     scene.told(containers=[attrs.evolve(RUNS, restart_count=1)])
 
 
+def lost_end_is_told(scene: Scene, *, is_older: bool = False) -> None:
+    scene.wants()
+    ids = [scene.runs()]
+    scene.crashes(ids[0])
+    ids.append(scene.runs(attempt=1))
+    told = attrs.evolve(RUNS, image=IMAGE, restart_count=1)
+    scene.told(containers=[attrs.evolve(told, container_id=f"sim://{ids[1]}")])
+    scene.outside.containers.vanish(ids[1])
+    ids.append(scene.runs(attempt=2))
+    again = attrs.evolve(told, restart_count=2)
+    scene.told(containers=[attrs.evolve(again, container_id=f"sim://{ids[0 if is_older else 2]}")])
+
+
+def older_end_is_told(scene: Scene) -> None:
+    lost_end_is_told(scene, is_older=True)
+
+
 def starts_are_counted(scene: Scene) -> None:
     scene.wants()
     starts_again(scene)
@@ -756,6 +773,10 @@ BROKEN = {
     "PhaseIsTrue of who is ready": Broken(phase_is_true_of_ready, r"told to be ready, and app not to run"),
     "StartupIsEarned": Broken(startup_is_earned, r"told to have started, and nobody has heard that"),
     "LastEndIsTold": Broken(last_end_is_told, r"ended before, and that is told of None", "settled"),
+    "LostEndIsTold": Broken(
+        lost_end_is_told, r"u/app was told to run as .+, which vanished; .+ told of None"
+    ),
+    "LostEndIsTold of an older one": Broken(older_end_is_told, r"vanished, and is told to be container-\d+"),
     "StartsAreCounted": Broken(starts_are_counted, r"started 2 times and is told .* 0", "settled"),
     "EndingIsAwaited": Broken(ending_is_awaited, r"without what ends 4000 are asked of 7000"),
     "NothingIsLeft of what is stored": Broken(still_stored, r"u is gone, and /store/life.u", "emptied"),

@@ -71,6 +71,7 @@ from nodealloc.testing.simulation.node._slowness import SlowCostsItself, Startup
 from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays, TimesStand
 from nodealloc.testing.simulation.node._stated import (
     LastEndIsTold,
+    LostEndIsTold,
     PhaseIsTrue,
     StartsAreCounted,
     StartupIsEarned,
@@ -158,6 +159,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     PhaseIsTrue,
     StartupIsEarned,
     LastEndIsTold,
+    LostEndIsTold,
     StartsAreCounted,
     EndingIsAwaited,
     VictimsAreNeeded,

@@ -19,7 +19,14 @@ from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, StartsHeard, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
 
-__all__ = ["LastEndIsTold", "PhaseIsTrue", "StartsAreCounted", "StartupIsEarned", "TellsOfThese"]
+__all__ = [
+    "LastEndIsTold",
+    "LostEndIsTold",
+    "PhaseIsTrue",
+    "StartsAreCounted",
+    "StartupIsEarned",
+    "TellsOfThese",
+]
 
 
 class PhaseIsTrue(Guarantee):
@@ -121,6 +128,51 @@ class LastEndIsTold(Guarantee):
             )
 
 
+class LostEndIsTold(Guarantee):
+    """Guarantee 9, of ends that nobody could read."""
+
+    words = "of what was told to run and vanished it is told that it ended, until the next instance has ended"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ran: set[str] = set()
+        self._attempts: dict[str, int] = {}
+        self._lost: dict[tuple[str, str], str] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """Whose record is gone, of those that somebody has seen run; and what is told of it."""
+        if deed.what is What.MADE:
+            self._attempts[deed.id] = deed.attempt
+        elif deed.what is What.FORGOT and deed.id in self._ran:
+            self._lost[deed.uid, deed.name] = deed.id
+        elif isinstance(deed.value, PodStatus):
+            is_wanted = deed.uid not in self.outside.deletions
+            for one in deed.value.all_containers:
+                if isinstance(one.state, ContainerRunning):
+                    self._ran.add(_made(one.container_id))
+                if is_wanted and (deed.uid, one.name) in self._lost:
+                    self._is_known(deed.uid, one)
+
+    def _is_known(self, uid: str, one: ContainerStatus) -> None:
+        lost, last, made = self._lost[uid, one.name], one.last_state, _made(one.container_id)
+        if not isinstance(one.state, ContainerWaiting):
+            if made == lost:
+                return  # nobody has looked, or just that is told
+            del self._lost[uid, one.name]
+            later = self._attempts.get(made, 0) - self._attempts.get(lost, 0)
+            assert later >= 0, (
+                f"{uid}/{one.name} was told to run as {lost}, which vanished, and is told to be {made}, "
+                "which was before it"
+            )
+            if later > 1:
+                return
+        told = _made(last.container_id) if isinstance(last, ContainerTerminated) else None
+        assert told == lost, (
+            f"{uid}/{one.name} was told to run as {lost}, which vanished; of how it was before it is told "
+            f"of {told}"
+        )
+
+
 class StartsAreCounted(StartsHeard):
     """Guarantees 1 and 9: a count begins anew with another pod alone."""
 
@@ -215,6 +267,11 @@ class TellsOfThese(Guarantee):
             assert at_unix_s is None or is_s is None or math.floor(at_unix_s) == math.floor(is_s), (
                 f"{what} ({made}) is told the times {told}; it started and ended at {self._times[made]}"
             )
+
+
+def _made(told: str | None) -> str:
+    """The runtime's id, of what is told of an instance."""
+    return (told or "").rpartition("/")[2]
 
 
 def _told(outside: Outside) -> Iterator[tuple[str, ContainerStatus]]:
