@@ -58,6 +58,13 @@ OUTAGES = {
         "            ends=_kept(ends, there),",
         "outages",
     ),
+    "failed-inspection-counts": Change(
+        "an inspection that failed counts as made, and is not tried again",
+        "runtime/_relist.py",
+        "return attrs.evolve(known, fault=str(outcome.error) or type(outcome.error).__name__)",
+        "return attrs.evolve(known, marks=step.detail.marks)",
+        "runtimes",
+    ),
     "oldest-ends-kept": Change(
         "of a container's ends the oldest are kept, not the newest",
         "runtime/_known.py",
