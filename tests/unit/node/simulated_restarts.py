@@ -170,6 +170,13 @@ RESTARTS = {
         "            verdicts = verdicts.with_verdict(kind, NO_ANSWER if kind is ProbeKind.STARTUP else verdict)",
         "kills",
     ),
+    "readiness-unlearned": Change(
+        "after a restart nobody is ready who has a probe, until it is asked again",
+        "probes/_codec.py",
+        "            verdicts = verdicts.with_verdict(kind, verdict)",
+        "            verdicts = verdicts.with_verdict(kind, Unwell() if kind is ProbeKind.READINESS else verdict)",
+        "kills",
+    ),
     "since-anew": Change(
         "the time of a condition is that of each status",
         "podstatus/_merge.py",
