@@ -63,6 +63,26 @@ def test_what_was_before_the_end_before_is_told_no_more() -> None:
     tells(scene, newest, RUNS, ended(following))
 
 
+def test_one_that_waits_is_told_of_the_newest_end() -> None:
+    """The next one ran and ended before anybody was told of it."""
+    scene, (_, following, newest) = vanished()
+    scene.crashes(newest)
+    tells(scene, following, ContainerWaiting(reason="CrashLoopBackOff"), ended(following))
+
+
+def test_a_record_that_goes_once_there_is_another_one_changes_nothing() -> None:
+    """That it ended was known before."""
+    scene = Scene()
+    scene.outside.deeds.listen(LostEndIsTold(scene.outside).heard)
+    scene.wants()
+    made = [scene.runs()]
+    tells(scene, made[0], RUNS)
+    scene.crashes(made[0])
+    made.append(scene.runs(attempt=1))
+    scene.outside.containers.lose(made[0])
+    tells(scene, made[1], ContainerWaiting(reason="CrashLoopBackOff"), ended(made[1]))
+
+
 def test_while_the_next_one_is_awaited_its_end_is_told() -> None:
     """That it waits for its back-off, and nothing of why, is too little."""
     scene, (lost, *_) = vanished()

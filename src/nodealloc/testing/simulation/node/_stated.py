@@ -137,14 +137,16 @@ class LostEndIsTold(Guarantee):
         super().__init__(outside)
         self._ran: set[str] = set()
         self._attempts: dict[str, int] = {}
+        self._newest: dict[tuple[str, str], str] = {}
         self._lost: dict[tuple[str, str], str] = {}
 
     def heard(self, deed: Deed, /) -> None:
         """Whose record is gone, of those that somebody has seen run; and what is told of it."""
+        key = deed.uid, deed.name
         if deed.what is What.MADE:
-            self._attempts[deed.id] = deed.attempt
-        elif deed.what is What.FORGOT and deed.id in self._ran:
-            self._lost[deed.uid, deed.name] = deed.id
+            self._attempts[deed.id], self._newest[key] = deed.attempt, deed.id
+        elif deed.what is What.FORGOT and deed.id in self._ran and self._newest.get(key) == deed.id:
+            self._lost[key] = deed.id
         elif isinstance(deed.value, PodStatus):
             is_wanted = deed.uid not in self.outside.deletions
             for one in deed.value.all_containers:
@@ -154,19 +156,21 @@ class LostEndIsTold(Guarantee):
                     self._is_known(deed.uid, one)
 
     def _is_known(self, uid: str, one: ContainerStatus) -> None:
-        lost, last, made = self._lost[uid, one.name], one.last_state, _made(one.container_id)
-        if not isinstance(one.state, ContainerWaiting):
-            if made == lost:
-                return  # nobody has looked, or just that is told
-            del self._lost[uid, one.name]
-            later = self._attempts.get(made, 0) - self._attempts.get(lost, 0)
-            assert later >= 0, (
-                f"{uid}/{one.name} was told to run as {lost}, which vanished, and is told to be {made}, "
-                "which was before it"
-            )
-            if later > 1:
-                return
+        lost, made = self._lost[uid, one.name], _made(one.container_id)
+        last = one.last_state
         told = _made(last.container_id) if isinstance(last, ContainerTerminated) else None
+        waits = isinstance(one.state, ContainerWaiting | None)
+        if not waits and (made == lost or made not in self._attempts):
+            return  # nobody has looked, or just that is told
+        since = self._attempts.get((told or "") if waits else made, -1) - self._attempts[lost]
+        assert waits or since >= 0, (
+            f"{uid}/{one.name} was told to run as {lost}, which vanished, and is told to be {made}, "
+            "which was before it"
+        )
+        if not waits or since > 0:
+            del self._lost[uid, one.name]
+        if since > (0 if waits else 1):
+            return  # the next one has ended as well
         assert told == lost, (
             f"{uid}/{one.name} was told to run as {lost}, which vanished; of how it was before it is told "
             f"of {told}"
