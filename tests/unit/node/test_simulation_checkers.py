@@ -12,6 +12,9 @@ from nodealloc.podfacts import (
     ConditionStatus,
     ContainerRunning,
     ContainerStatus,
+    ContainerTerminated,
+    ContainerWaiting,
+    Exited,
     PodCondition,
     PodPhase,
     PodStatus,
@@ -185,6 +188,24 @@ def test_a_start_before_the_first_agent_is_known_once_an_agent_asks_who_runs(is_
     containers.vanish(made)
     with pytest.raises(AssertionError, match="starts again") if is_seen else contextlib.nullcontext():
         scene.runs()
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+def test_the_count_of_one_that_waits_says_nothing_of_whether_it_ran(ended: int) -> None:
+    """A restart counts from when it was decided; it ran where its end is told."""
+    scene = Scene()
+    scene.outside.deeds.listen(AttemptsOnce(scene.outside).heard)
+    scene.wants()
+    made = [scene.runs()]
+    scene.crashes(made[0])
+    made.append(scene.runs(attempt=1))
+    last = ContainerTerminated(exit=Exited(code=7), container_id=f"sim://{made[ended]}")
+    waits = ContainerStatus(name="app", state=ContainerWaiting(), restart_count=1, last_state=last)
+    scene.told(containers=[waits])
+    scene.outside.containers.vanish(made[1])
+    scene.happens(What.KILLED)
+    with pytest.raises(AssertionError, match="starts again") if ended else contextlib.nullcontext():
+        scene.runs(attempt=1)
 
 
 @pytest.mark.parametrize("is_killed", [True, False])

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from nodealloc import _attrs as attrs
-from nodealloc.podfacts import ConditionStatus, ContainerWaiting, PodStatus
+from nodealloc.podfacts import ConditionStatus, ContainerTerminated, ContainerWaiting, PodStatus
 from nodealloc.podspec import Container, Pod, Probe
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._outside import FILE, Outside
@@ -126,13 +126,15 @@ class StartsHeard(Guarantee):
             self._leave_lost()
 
     def _leave_told(self, uid: str, status: PodStatus) -> None:
-        has_run = {
-            one.name: one.restart_count
-            for one in status.all_containers
-            if not isinstance(one.state, ContainerWaiting | None) or one.last_state is not None
-        }
+        runs, ended = dict[str, int](), set[str]()
+        for told in status.all_containers:
+            if not isinstance(told.state, ContainerWaiting | None):
+                runs[told.name] = told.restart_count
+            elif isinstance(told.last_state, ContainerTerminated):
+                # The count of one that waits may be that of the next instance.
+                ended.add(id_told(told.last_state.container_id))
         for made, one in tuple(self._untold.items()):
-            if one.uid == uid and has_run.get(one.name, -1) >= one.attempt:
+            if made in ended or (one.uid == uid and runs.get(one.name, -1) >= one.attempt):
                 del self._untold[made]
 
     def _leave_lost(self) -> None:
@@ -141,6 +143,11 @@ class StartsHeard(Guarantee):
             if one.is_forgotten and not is_known:
                 self.starts[one.uid, one.name].discard((one.attempt, one.sandbox))
                 del self._untold[made]
+
+
+def id_told(told: str | None) -> str:
+    """The runtime's id, of what is told of an instance; "" for none."""
+    return (told or "").rpartition("/")[2]
 
 
 class ProbesHeard(Guarantee):

@@ -16,7 +16,7 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, StartsHeard, is_ready
+from nodealloc.testing.simulation.node._guarantee import Guarantee, StartsHeard, id_told, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = [
@@ -151,30 +151,31 @@ class LostEndIsTold(Guarantee):
             is_wanted = deed.uid not in self.outside.deletions
             for one in deed.value.all_containers:
                 if isinstance(one.state, ContainerRunning):
-                    self._ran.add(_made(one.container_id))
+                    self._ran.add(id_told(one.container_id))
                 if is_wanted and (deed.uid, one.name) in self._lost:
                     self._is_known(deed.uid, one)
 
     def _is_known(self, uid: str, one: ContainerStatus) -> None:
-        lost, made = self._lost[uid, one.name], _made(one.container_id)
+        key, waits = (uid, one.name), isinstance(one.state, ContainerWaiting | None)
+        lost, made = self._lost[key], id_told(one.container_id)
         last = one.last_state
-        told = _made(last.container_id) if isinstance(last, ContainerTerminated) else None
-        waits = isinstance(one.state, ContainerWaiting | None)
-        if not waits and (made == lost or made not in self._attempts):
-            return  # nobody has looked, or just that is told
-        since = self._attempts.get((told or "") if waits else made, -1) - self._attempts[lost]
-        assert waits or since >= 0, (
-            f"{uid}/{one.name} was told to run as {lost}, which vanished, and is told to be {made}, "
-            "which was before it"
-        )
-        if not waits or since > 0:
-            del self._lost[uid, one.name]
-        if since > (0 if waits else 1):
-            return  # the next one has ended as well
-        assert told == lost, (
-            f"{uid}/{one.name} was told to run as {lost}, which vanished; of how it was before it is told "
-            f"of {told}"
-        )
+        ended = id_told(last.container_id) if isinstance(last, ContainerTerminated) else None
+        words = f"{uid}/{one.name} was told to run as {lost}, which vanished"
+        if waits and ended is not None and self._since(ended, lost) > 0:
+            del self._lost[key]  # the one after it has ended as well
+        elif not waits and (made == lost or made not in self._attempts):
+            pass  # nobody has looked, or just that is told
+        elif not waits and self._since(made, lost) not in {0, 1}:
+            assert self._since(made, lost) > 1, f"{words}, and is told to be {made}, which was before it"
+            del self._lost[key]
+        else:
+            assert ended == lost, f"{words}; of how it was before it is told of {ended}"
+            if not waits:
+                del self._lost[key]
+
+    def _since(self, made: str, lost: str) -> int:
+        """How many instances later one was made; less than 0 for what was made before."""
+        return self._attempts.get(made, -1) - self._attempts[lost]
 
 
 class StartsAreCounted(StartsHeard):
@@ -271,11 +272,6 @@ class TellsOfThese(Guarantee):
             assert at_unix_s is None or is_s is None or math.floor(at_unix_s) == math.floor(is_s), (
                 f"{what} ({made}) is told the times {told}; it started and ended at {self._times[made]}"
             )
-
-
-def _made(told: str | None) -> str:
-    """The runtime's id, of what is told of an instance."""
-    return (told or "").rpartition("/")[2]
 
 
 def _told(outside: Outside) -> Iterator[tuple[str, ContainerStatus]]:
