@@ -95,12 +95,13 @@ def test_readiness_stands_while_probes_pass() -> None:
 
 
 @pytest.mark.parametrize("comes_first", [True, False])
-def test_what_was_told_while_one_is_asked_to_end_may_be_taken_back(*, comes_first: bool) -> None:
+@pytest.mark.parametrize("why", [What.SIGNALLED, What.DOUBLED, What.SANDBOX_ENDED])
+def test_what_was_told_of_who_has_to_end_may_be_taken_back(why: What, *, comes_first: bool) -> None:
     """Its sandbox, or what it was made from, is another one: it runs, and not for long."""
     checker = OneRuns(outside(own_s=5))
     checker.outside.deletions.clear()
-    ready = told(ConditionStatus.TRUE)
-    for deed in (ASKED_TO_END, ready) if comes_first else (ready, ASKED_TO_END):
+    ready, has_to_end = told(ConditionStatus.TRUE), attrs.evolve(ASKED_TO_END, what=why)
+    for deed in (has_to_end, ready) if comes_first else (ready, has_to_end):
         checker.heard(deed)
     checker.heard(told(ConditionStatus.FALSE))
 

@@ -191,9 +191,10 @@ class ReadinessStands(Guarantee):
         if deed.what is What.UNSURE:
             # Of whom the runtime does not know how it is, nobody can say that it is ready.
             self._ready_with.pop(deed.uid, None)
-        if deed.what is What.SIGNALLED:
+        if deed.what in {What.SIGNALLED, What.DOUBLED, What.SANDBOX_ENDED}:
+            # What runs in a sandbox that is not the only one, or has ended, is ended, and told so before.
             self._ready_with.pop(deed.uid, None)
-            self._asked.add(deed.id)
+            self._asked |= {deed.id} if deed.what is What.SIGNALLED else self.serving(deed.uid)
         if deed.what is What.RAN and isinstance(deed.value, Ran):
             probe = (deed.id, deed.value.command)
             if deed.value.failed:
