@@ -33,8 +33,8 @@ class Observed:
         report: Its sandboxes and containers.
         is_current: Whether the runtime was asked since our last call, and nothing is in doubt:
             only then anything is made.
-        is_shown: The same, but for a call that has not come back in its time: what it may
-            still make is ended when it is seen.
+        is_shown: The same, but for a call that has not come back in its time, once a listing shows
+            what the others did: what it may still make is ended when it is seen.
         fault: Why it is in doubt, in words; "" for nothing.
         ends: Container name to its newest end.
         end_ids: Container name to the id of that instance.
@@ -93,11 +93,12 @@ def observe(
     if ours:
         report = _with_ours(report, ours)
     is_pending = any(listing is None or listing < mine.number for mine in ours.values())
-    is_sure = listing is not None and record.doubt is not None and listing >= record.doubt
+    shown = None if known.fault else listing
+    is_sure = shown is not None and record.doubt is not None and shown >= record.doubt
+    are_others_shown = shown is not None and record.doubt is None and not is_pending
     ends: dict[str, ContainerEnd] = {}
     ids: dict[str, str] = {}
     there = {one.record.id for one in report.containers}
-    is_sure = is_sure and not known.fault
     lost = _lost(record, there, ours, is_current=is_sure and is_known) if rules.keeps_starts else _NOBODY
     for cid, end in with_lost(known.ends, record, lost).items():
         if cid not in there and (not rules.keeps_init_progress or _is_older(end, record)):
@@ -108,13 +109,9 @@ def observe(
             ids[end.name] = cid
     return Observed(
         report=report,
-        # What our calls did is known without asking again, as long as nothing else is in doubt.
-        # While a call is out, a listing has to show what the others did: an end says nothing of what was
-        # made before it and never listed.
-        is_shown=is_known
-        and not known.fault
-        and listing is not None
-        and (not is_pending if record.doubt is None else listing >= record.doubt),
+        # What our calls did is known without asking again, as long as nothing else is in doubt: an end
+        # says nothing of what was made before it and never listed.
+        is_shown=is_known and (is_sure or are_others_shown),
         is_current=is_sure and (is_known or is_pending),
         fault=known.fault,
         ends=ends,

@@ -13,7 +13,7 @@ from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._pods import POST_START
 
-__all__ = ["Guarantee", "ProbesHeard", "RoomHeard", "StartsHeard", "is_ready"]
+__all__ = ["Guarantee", "ProbesHeard", "RoomHeard", "StartsHeard", "id_told", "is_ready"]
 
 
 class Guarantee:

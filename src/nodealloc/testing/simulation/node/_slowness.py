@@ -6,7 +6,7 @@ import heapq
 
 from nodealloc.podfacts import ContainerRunning, PodStatus
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import LIVE, READY
 
@@ -97,7 +97,7 @@ class StartupFirst(Guarantee):
         if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
             for one in deed.value.all_containers:
                 if one.started and isinstance(one.state, ContainerRunning):
-                    self._hear_started((one.container_id or "").rpartition("/")[2])
+                    self._hear_started(id_told(one.container_id))
         container = self.container(deed) if isinstance(deed.value, Ran) else None
         probe = None if container is None else container.startup_probe
         if probe is None or probe.exec is None or not isinstance(deed.value, Ran):

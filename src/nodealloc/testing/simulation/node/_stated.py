@@ -91,7 +91,7 @@ class StartupIsEarned(Guarantee):
             return
         probes = {one.name: one.startup_probe for one in pod.containers if one.startup_probe}
         for one in deed.value.containers if probes else ():
-            probe, made = probes.get(one.name), (one.container_id or "").rpartition("/")[2]
+            probe, made = probes.get(one.name), id_told(one.container_id)
             if probe is None or probe.exec is None or not isinstance(one.state, ContainerRunning):
                 continue
             assert not one.started or f"{made} {probe.exec.command[0]}" in self._passed, (
@@ -123,7 +123,7 @@ class LastEndIsTold(Guarantee):
                 continue
             last = one.last_state
             told = last.container_id if isinstance(last, ContainerTerminated) else None
-            assert (told or "").rpartition("/")[2] == ended, (
+            assert id_told(told) == ended, (
                 f"{uid}/{one.name} runs again, {ended} ended before, and that is told of {told}"
             )
 
@@ -251,7 +251,7 @@ class TellsOfThese(Guarantee):
 
     def _is_true(self, uid: str, one: ContainerStatus) -> None:
         what = f"{uid}/{one.name}"
-        made = (one.container_id or "").rpartition("/")[2]
+        made = id_told(one.container_id)
         instance = self._made.get(made)
         if instance is not None:
             assert (instance.uid, instance.name) == (uid, one.name), (
@@ -264,7 +264,7 @@ class TellsOfThese(Guarantee):
             if isinstance(state, ContainerRunning):
                 self._are_times(what, made, state.started_unix_s)
             elif isinstance(state, ContainerTerminated):
-                ended = (state.container_id or "").rpartition("/")[2]
+                ended = id_told(state.container_id)
                 self._are_times(what, ended, state.started_unix_s, state.finished_unix_s)
 
     def _are_times(self, what: str, made: str, *told: float | None) -> None:

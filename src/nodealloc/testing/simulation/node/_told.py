@@ -10,7 +10,7 @@ from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, Po
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._behaviour import end_reason, last_words
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, is_ready
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, id_told, is_ready
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import READY
 
@@ -274,7 +274,7 @@ class ExitsAreTrue(Guarantee):
             for one in deed.value.all_containers:
                 for state in (one.state, one.last_state):
                     if isinstance(state, ContainerTerminated) and isinstance(state.exit, Exited):
-                        made = (state.container_id or "").rpartition("/")[2]
+                        made = id_told(state.container_id)
                         code = self._codes.get(made)
                         assert state.exit.code == code, (
                             f"{deed.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
@@ -332,7 +332,7 @@ class EndsAreKept(Guarantee):
                 for state in (one.state, one.last_state):
                     if isinstance(state, ContainerTerminated) and not isinstance(state.exit, Exited):
                         # One that was made and never ran ends with its pod, and nobody knows how.
-                        made = (state.container_id or "").rpartition("/")[2]
+                        made = id_told(state.container_id)
                         is_known = made in self._ids if made else key in self._ended
                         assert key in self._lost or not is_known, (
                             f"{deed.uid}/{one.name} is told to have ended nobody knows how; the runtime knew"
