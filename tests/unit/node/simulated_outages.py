@@ -33,8 +33,8 @@ OUTAGES = {
     "doubt-ends-early": Change(
         "a listing that began before a call counts as one that shows what it did",
         "podlife/_observed.py",
-        "is_sure = listing is not None and record.doubt is not None and listing >= record.doubt",
-        "is_sure = listing is not None and record.doubt is not None and listing + 1 >= record.doubt",
+        "is_sure = shown is not None and record.doubt is not None and shown >= record.doubt",
+        "is_sure = shown is not None and record.doubt is not None and shown + 1 >= record.doubt",
         "outages",
     ),
     "memory-before-disk": Change(
