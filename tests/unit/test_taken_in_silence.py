@@ -203,7 +203,7 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "a member of a group in words": (lambda: Group(wrong("a")), "members: expected a Driven"),
     "a period of none": (lambda: Polling(periods={"file": 0}), "above 0"),
     "a source of another name": (
-        lambda: PodSources({"file": FolderSource("/run")}).ended(POD, "files"),
+        lambda: PodSources({"file": FolderSource("/run")}).hurry("files"),
         "none of the sources file",
     ),
     "fewer than none kept": (lambda: containers_to_drop([], keep=-1), "0 or more"),

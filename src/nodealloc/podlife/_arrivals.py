@@ -31,9 +31,13 @@ class Taking(Protocol):
         """Every source was heard."""
         ...
 
+    def has_ended(self, uid: str, /) -> bool:
+        """Whether a pod has to end, or has ended."""
+        ...
+
 
 class Following:
-    """Tells on what changes in sources; called on the thread that changed it.
+    """Tells on what changes in sources, on the thread that changed it, and tells them which pods have ended.
 
     Args:
         sources: Where pods come from; mirror pods only stand for others, and are left out.
@@ -44,6 +48,7 @@ class Following:
         self._sources, self._taking = sources, taking
         self._lock = threading.Lock()
         self._was_ready = False
+        sources.learn_ends(taking.has_ended)
         self._pods = sources.pods.watch(self._changed)
         self._answers = sources.answers.watch(self._answered)
         self._changed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from nodealloc import _attrs as attrs
@@ -105,7 +105,13 @@ class Editions:
 
     @typed_on_error
     def read(
-        self, pods: Iterable[Pod], /, *, rules: Rules = RIGHT, forms: PodForms | None = None
+        self,
+        pods: Iterable[Pod],
+        /,
+        *,
+        rules: Rules = RIGHT,
+        forms: PodForms | None = None,
+        has_ended: Callable[[str], bool] | None = None,
     ) -> tuple[Editions, tuple[Pod, ...]]:
         """Take over a whole listing.
 
@@ -114,6 +120,7 @@ class Editions:
                 that its name and source give.
             rules: Where the kubelet is wrong.
             forms: What the same pods came to before; for one source and one set of rules.
+            has_ended: Whether the pod of a uid has to end, or has ended; None where only `ended` says so.
 
         Returns:
             What is known from now on, and the pods with the uids they run under.
@@ -126,9 +133,12 @@ class Editions:
         forms.keep_only(pods)
         for pod in pods:
             content = forms.content(pod)
-            edition = names.get(pod.full_name) or self.by_name.get(
-                pod.full_name, Edition(number=self.least, content=content)
-            ).read(content, rules)
+            edition = names.get(pod.full_name)
+            if edition is None:
+                was = self.by_name.get(pod.full_name, Edition(number=self.least, content=content))
+                if has_ended is not None and has_ended(forms.told(pod, was.number, rules).uid):
+                    was = attrs.evolve(was, has_ended=True)
+                edition = was.read(content, rules)
             names.setdefault(pod.full_name, edition)
             told.append(forms.told(pod, edition.number, rules))
         gone = {

@@ -233,6 +233,7 @@ class PodSources(Group):
         self._wakers = dict(wakers or {})
         self._threads: list[threading.Thread] = []
         self._ending = threading.Event()
+        self._has_ended: Callable[[str], bool] | None = None
         self._remember, self._seen, self._rules = remember, seen, rules
         for name, known in (editions or {}).items():
             self.editions.put(name, known, by="remembered")
@@ -285,14 +286,12 @@ class PodSources(Group):
         """All that the sources have said so far."""
         return self._merged
 
-    @typed
-    def ended(self, pod: Pod, source: str, /) -> None:
-        """A static pod has ended by itself: edited or put back, it is a new one."""
-        self._check(source)
-        with self._taking:
-            known = self.editions.get(source)
-            if known is not None and pod.uid in self._merged.pods.get(source, {}):
-                self._keep(source, known.ended(pod.full_name))
+    def learn_ends(self, has_ended: Callable[[str], bool], /) -> None:
+        """Ask this, with a uid, whether a pod has to end or has ended: edited, it is a new pod then.
+
+        `PodLives` says it of its own pods. It is called on the threads that read, from the next reading on.
+        """
+        self._has_ended = has_ended
 
     def _check(self, source: str) -> None:
         if source not in self._names:
@@ -315,7 +314,7 @@ class PodSources(Group):
                 return again[1]
             if source != API:
                 editions, pods = (self.editions.get(source) or Editions()).read(
-                    pods, rules=self._rules, forms=self._forms[source]
+                    pods, rules=self._rules, forms=self._forms[source], has_ended=self._has_ended
                 )
                 self._keep(source, editions)
             done = merge_saying(

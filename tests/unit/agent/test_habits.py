@@ -184,6 +184,38 @@ def test_3_a_finished_pod_that_is_put_back_runs_again(node: Folder) -> None:
     assert len(node.runs()) == 1
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("uid", [None, "one"])
+def test_3_a_finished_pod_that_is_edited_runs_again(node: Folder, uid: str | None, *, is_killed: bool) -> None:
+    """As another pod; unchanged, it stays finished. Also where the agent that saw its end is gone."""
+    never = {"restartPolicy": "Never"}
+    node.write(uid=uid, spec=never)
+    node.after(3)
+    (running,) = node.runs().values()
+    (before,) = node.sources.pods.snapshot()
+    node.runtime.exit(running, Exited(code=0))
+    node.after(3)
+    if is_killed:
+        node.kill()
+    node.write(uid=uid, spec=never)
+    node.after(20)
+    assert (node.runs(), set(node.sources.pods.snapshot())) == ({}, {before})
+    node.write(uid=uid, spec=never, env=[{"name": "EDITION", "value": "2"}])
+    node.after(10)
+    assert list(node.runs()) == ["p/app#0"]
+    assert before not in node.sources.pods
+
+
+def test_3_a_refused_pod_that_is_edited_is_asked_again(node: Folder) -> None:
+    """It wanted more than the node has; with less it runs."""
+    node.write(resources={"requests": {"cpu": "1000"}})
+    node.after(5)
+    assert (node.told()[-1].phase, node.runs()) == (PodPhase.FAILED, {})
+    node.write(resources={"requests": {"cpu": "1"}})
+    node.after(10)
+    assert list(node.runs()) == ["p/app#0"]
+
+
 def test_4_every_field_of_an_edit_takes_effect(node: Folder) -> None:
     """Environment, restart policy, and a container that was taken out, under one uid."""
     two = [{"name": "app", "image": "busybox"}, {"name": "side", "image": "busybox"}]

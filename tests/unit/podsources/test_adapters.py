@@ -736,7 +736,7 @@ def test_inotify_wakes_and_an_edit_keeps_the_uid_over_a_restart(tmp_path: Path) 
         until(lambda: len(again.pods) == 1)
         (pod,) = again.pods.snapshot().values()
         assert pod.value.uid == second
-        again.ended(pod.value, "file")
+        again.learn_ends(lambda uid: uid == second)
         temporary = tmp_path / ".new"
         temporary.write_text(manifest("a", "web:2"))
         temporary.rename(path)
