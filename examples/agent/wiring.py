@@ -251,7 +251,8 @@ class _Parts:
         """What runs and ends pods."""
         runtime, stage = self.runtime, self.stage
         confined = ConfinedRuntime(runtime, node=self.node, cpusets=self.cpusets, watch=self.watch)
-        admission = AdmissionPreparer(self.node, confined=confined, end=self._end)
+        edits = self.rules.life.follows_edits
+        admission = AdmissionPreparer(self.node, confined=confined, end=self._end, judges_edits=edits)
         return PodLives(
             confined,
             watch=self.watch,

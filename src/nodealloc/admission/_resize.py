@@ -50,7 +50,13 @@ class Resizes(Protocol):
 
 @typed
 def resized(
-    pod: Pod, view: NodeView, snapshot: Snapshot, /, *, chain: Handler | None = None
+    pod: Pod,
+    view: NodeView,
+    snapshot: Snapshot,
+    /,
+    *,
+    chain: Handler | None = None,
+    is_edit: bool = False,
 ) -> Placed | Refused | NotYet:
     """Whether a pod that runs may have other resources, without a restart.
 
@@ -64,6 +70,8 @@ def resized(
         view: The node.
         snapshot: Who holds what there.
         chain: What judges; `chain_of()` where None. It needs no snapshot of its own.
+        is_edit: Whether containers of it may start anew where that is needed: its QoS class may
+            be another one then, and containers may have gone. Those that came are granted before.
 
     Returns:
         `Placed` with the snapshot to commit. A refusal changes nothing.
@@ -78,7 +86,7 @@ def resized(
         raise ConfigurationError(
             f"pod {pod.full_name}: {view.name} does not have it; what does not run is admitted"
         )
-    fault = _fault(there.pod, pod)
+    fault = ("" if is_edit else _fault(there.pod, pod)) or _stays(there.pod, pod)
     if fault:
         return Refused(reason=_INFEASIBLE, message=fault)
     verdict = (chain or chain_of())(pod, view.without(pod.uid))
@@ -95,7 +103,7 @@ def _regranted(before: Pod, after: Pod, snapshot: Snapshot) -> Placed | Refused:
     had = {one.owner: one.amounts for one in workload_of(before).claims}
     allocators = list(snapshot.allocators)
     for claim in workload_of(after).claims:
-        if claim.amounts == had[claim.owner]:
+        if claim.amounts == had.get(claim.owner, claim.amounts):
             continue
         hint = affinity.get(claim.owner.member)
         for place, allocator in enumerate(allocators):
@@ -155,7 +163,14 @@ def _fault(before: Pod, after: Pod) -> str:
     old, new = qos_class(before), qos_class(after)
     if old is not new:
         return f"its QoS class would change from {old.value} to {new.value}; keep it, or start the pod anew"
-    for had, wants in zip(before.all_containers, after.all_containers, strict=True):
+    return ""
+
+
+def _stays(before: Pod, after: Pod) -> str:
+    """What is neither CPU nor memory and would change of a container; "" where nothing does."""
+    there = {one.name: one for one in before.all_containers}
+    for wants in after.all_containers:
+        had = there.get(wants.name, wants)
         names = {*had.requests, *wants.requests, *had.limits, *wants.limits} - _RESIZED
         for name in sorted(names):
             if had.requests.get(name) != wants.requests.get(name) or had.limits.get(name) != wants.limits.get(

@@ -23,6 +23,9 @@ _PREEMPTED: Final = Ending(
     disruption="TerminationByKubelet",
 )
 
+_EDIT_S: Final = 5.0
+"""From one question to the next whether an edit that was refused may come in."""
+
 
 class AdmissionPreparer:
     """A `Preparer`: the node's chain of admission, and what the pod holds afterwards.
@@ -36,6 +39,8 @@ class AdmissionPreparer:
             where nobody has CPUs of its own.
         end: Ends a pod that has to make room for a critical one, such as `PodLives.end`;
             None where no pod is ended for another, which then waits.
+        judges_edits: Whether an edit of what a pod asks for is judged as if the pod came anew. One that
+            may not be waits, and what runs of the pod keeps what it has. False is a kubelet's way.
 
     Attributes:
         room: A record by pod uid changes when a pod that had to wait may ask again: hand it to
@@ -52,15 +57,17 @@ class AdmissionPreparer:
         *,
         confined: ConfinedRuntime | None = None,
         end: Callable[[str, Ending], object] | None = None,
+        judges_edits: bool = True,
     ) -> None:
         self._node, self._confined, self._end = node, confined, end
+        self._judges_edits = judges_edits
         self.room: World[str, object] = World("room for pods")
         self._waiting: dict[str, int] = {}
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted | NotYet | Refused:
         """See `Preparer.make_ready`."""
         self._waiting[pod.uid] = self._waiting.get(pod.uid, 0) + 1
-        verdict = self._node.admit(pod)
+        verdict = self._edited(pod) if self._is_edited(pod) else self._node.admit(pod)
         if not isinstance(verdict, NotYet):
             self._forget(pod.uid)
         if isinstance(verdict, MakingRoom) and self._end is not None:
@@ -78,6 +85,18 @@ class AdmissionPreparer:
             self._confined.follow_grants()
         for uid, times in tuple(self._waiting.items()):
             self.room.put(uid, times, by="room")
+
+    def _is_edited(self, pod: Pod) -> bool:
+        return self._judges_edits and self._node.is_edited(pod)
+
+    def _edited(self, pod: Pod) -> Admitted | NotYet:
+        verdict = self._node.resize(pod, is_edit=True)
+        if isinstance(verdict, Refused):
+            message = f"as it was edited it does not come in: {verdict.message}; what runs keeps what it has"
+            return NotYet(blocker=verdict.reason, message=message, after_s=_EDIT_S)
+        if isinstance(verdict, Admitted) and self._confined is not None:
+            self._confined.follow_grants()
+        return verdict
 
     def _forget(self, uid: str) -> None:
         if self._waiting.pop(uid, 0) and uid in self.room:

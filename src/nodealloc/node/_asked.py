@@ -47,6 +47,17 @@ class Asked:
         there = {claim.owner for claim in record.workload.claims}
         return tuple(claim for claim in self.workload.claims if claim.owner not in there)
 
+    def is_other_than(self, record: WorkloadRecord, seen: PodOnNode | None, /) -> bool:
+        """Whether it asks for something else than what was admitted: amounts of a member, or ports.
+
+        Of a workload that was taken over without its claims nobody knows; then it does not.
+        """
+        had = {claim.owner: claim.amounts for claim in record.workload.claims}
+        if any(claim.amounts != had.get(claim.owner, claim.amounts) for claim in self.workload.claims):
+            return True
+        is_known = self.pod is not None and seen is not None and record.manifest is not None
+        return is_known and seen.host_ports != self.on_node(seen.state).host_ports
+
     def is_in(self, held: Held) -> bool:
         """Whether all of it was admitted before."""
         key = self.workload.key

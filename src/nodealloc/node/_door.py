@@ -102,14 +102,21 @@ class Door:
         after = attrs.evolve(verdict.snapshot, admitted=admitted)
         return attrs.evolve(verdict, snapshot=after, affinity=affinity)
 
-    def resized(self, held: Held, pod: Pod) -> Placed | Refused | NotYet:
-        """Whether a pod that is in may have other resources.
+    def resized(self, held: Held, asked: Asked, pod: Pod, *, is_edit: bool) -> Placed | Refused | NotYet:
+        """Whether a pod that is in may have other resources, and where it is edited other members, too.
 
         Raises:
             ConfigurationError: It is not in.
         """
-        view = held.view if pod.uid in held.snapshot.admitted else _of_others(held, pod.uid)
-        return resized(pod, view, held.snapshot, chain=self.chain)
+        is_in = pod.uid in held.snapshot.admitted
+        view, snapshot = held.view if is_in else _of_others(held, pod.uid), held.snapshot
+        later = asked.later_than(held.records.get(pod.uid)) if is_edit and is_in else ()
+        if later:
+            joined = self._joined(held, asked, later)
+            if not isinstance(joined, Placed):
+                return joined
+            snapshot = joined.snapshot
+        return resized(pod, view, snapshot, chain=self.chain, is_edit=is_edit)
 
 
 def _of_others(held: Held, key: str) -> NodeView:

@@ -205,7 +205,13 @@ class NodeAllocator:
         except RetryableError as error:
             return not_yet("store", str(error), error.after_s)
 
-    def resize(self, pod: Pod, /) -> Placed | Refused | NotYet:
+    def is_edited(self, pod: Pod, /) -> bool:
+        """Whether a pod that is in asks for other amounts or ports than those it was admitted with."""
+        held = self._books.held
+        record = held.records.get(pod.uid)
+        return record is not None and Asked.of(pod).is_other_than(record, held.view.pods.get(pod.uid))
+
+    def resize(self, pod: Pod, /, *, is_edit: bool = False) -> Placed | Refused | NotYet:
         """Whether a pod that is in may have other resources without a restart; remembered when it may.
 
         It is judged by the same chain as if it came anew, then what its containers
@@ -214,6 +220,8 @@ class NodeAllocator:
 
         Args:
             pod: As it is to be.
+            is_edit: Whether containers of it may start anew where that is needed; then containers may
+                come and go, too.
 
         Raises:
             ConfigurationError: It is not in.
@@ -225,7 +233,9 @@ class NodeAllocator:
         wanted = Asked.of(pod)
         try:
             return self._books.settle(
-                lambda held: self._decisions.resized(held, wanted, self._door.resized(held, pod))
+                lambda held: self._decisions.resized(
+                    held, wanted, self._door.resized(held, wanted, pod, is_edit=is_edit)
+                )
             )
         except RetryableError as error:
             return not_yet("store", str(error), error.after_s)

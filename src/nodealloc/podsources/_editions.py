@@ -136,7 +136,8 @@ class Editions:
             edition = names.get(pod.full_name)
             if edition is None:
                 was = self.by_name.get(pod.full_name, Edition(number=self.least, content=content))
-                if has_ended is not None and has_ended(forms.told(pod, was.number, rules).uid):
+                is_edited = content != was.content and not pod.deletion_timestamp
+                if is_edited and has_ended is not None and has_ended(forms.told(pod, was.number, rules).uid):
                     was = attrs.evolve(was, has_ended=True)
                 edition = was.read(content, rules)
             names.setdefault(pod.full_name, edition)

@@ -186,8 +186,10 @@ def test_3_a_finished_pod_that_is_put_back_runs_again(node: Folder) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 @pytest.mark.parametrize("uid", [None, "one"])
-def test_3_a_finished_pod_that_is_edited_runs_again(node: Folder, uid: str | None, *, is_killed: bool) -> None:
-    """As another pod; unchanged, it stays finished. Also where the agent that saw its end is gone."""
+def test_3_a_finished_pod_that_is_edited_runs_again(
+    node: Folder, uid: str | None, *, is_killed: bool
+) -> None:
+    """As another pod; unchanged it stays finished. Also after the agent that saw its end was killed."""
     never = {"restartPolicy": "Never"}
     node.write(uid=uid, spec=never)
     node.after(3)
@@ -235,6 +237,50 @@ def test_4_every_field_of_an_edit_takes_effect(node: Folder) -> None:
     node.after(60)
     assert node.runs() == {}
     assert node.told()[-1].phase is PodPhase.FAILED
+
+
+def _cpu(node: Folder) -> str:
+    (seen,) = node.held.view.pods.values()
+    return str(seen.requests["cpu"])
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_4_an_edit_of_resources_is_judged(node: Folder, *, is_killed: bool) -> None:
+    """What the node lacks is waited for, and what runs keeps what it has; what there is counts at once."""
+    node.write(uid="one", resources={"requests": {"cpu": "1"}, "limits": {"cpu": "2"}})
+    node.after(3)
+    (running,) = node.runs().values()
+    had = node.runtime.limits(running)
+    node.write(uid="one", resources={"requests": {"cpu": "100"}, "limits": {"cpu": "200"}})
+    node.after(10)
+    if is_killed:
+        node.kill()
+        node.after(10)
+    assert (list(node.runs().values()), node.runtime.limits(running), _cpu(node)) == ([running], had, "1")
+    waits = node.lives.facts.get("one")
+    assert waits is not None
+    assert "as it was edited it does not come in" in str(waits.waits_for)
+    node.write(uid="one", resources={"requests": {"cpu": "2"}, "limits": {"cpu": "3"}})
+    node.after(10)
+    assert (list(node.runs().values()), _cpu(node)) == ([running], "2")
+    assert node.runtime.limits(running).cpu_quota_us == 300_000
+    node.write("other", resources={"requests": {"cpu": "2"}})
+    node.after(5)
+    assert list(node.runs()) == ["p/app#0"], "the edit counts when others are judged"
+
+
+def test_4_an_edit_from_shared_cpus_to_own_ones_waits(node: Folder) -> None:
+    """A policy that does not resize moves nobody to CPUs of its own; nothing is granted in silence."""
+    node.write(uid="one", resources={"requests": {"cpu": "500m"}})
+    node.after(3)
+    before = node.runs()
+    exclusive = {"cpu": "2", "memory": "64Mi"}
+    node.write(uid="one", resources={"requests": exclusive, "limits": exclusive})
+    node.after(10)
+    facts = node.lives.facts.get("one")
+    assert facts is not None
+    assert (node.runs(), _cpu(node)) == (before, "500m")
+    assert "does not resize exclusive CPUs" in str(facts.waits_for)
 
 
 def test_5_a_second_file_with_the_name_of_a_pod_takes_nothing(node: Folder) -> None:
