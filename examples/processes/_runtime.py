@@ -260,10 +260,16 @@ class ProcessRuntime:
     def images(self) -> Sequence[ImageRecord]:
         """See `Images.images`."""
         found: list[ImageRecord] = []
+        user = os.geteuid()  # whom a process runs as that nobody names one for
         for name in self._files.names("images"):
             path = self._files.folder / "images" / name
             found.append(
-                ImageRecord(id=name, names=(json.loads(path.read_text()),), size_bytes=path.stat().st_size)
+                ImageRecord(
+                    id=name,
+                    names=(json.loads(path.read_text()),),
+                    size_bytes=path.stat().st_size,
+                    user=user,
+                )
             )
         return found
 

@@ -48,7 +48,7 @@ SERVICES = {
     "KUBERNETES_SERVICE_PORT_HTTPS": "443",
 }
 ROOT = 'container has runAsNonRoot and image will run as root (pod: "q-n1_default(<uid>)", container: a)'
-IMAGE = ImageFacts(id="sha256:1", user=0)
+IMAGE = ImageFacts(id="sha256:1")
 FOLDERS = {"emptyDir": "kubernetes.io~empty-dir", "configMap": "kubernetes.io~configmap"}
 HASHES = {"io.kubernetes.container.hash", "nodealloc.io/container.hash", "nodealloc.io/container.resources"}
 

@@ -258,7 +258,7 @@ class SandboxConfig:
         annotations: The pod's.
         ports: Of its containers.
         user: User id of the sandbox's own process; None for the runtime's choice.
-        group: Group id, likewise. Needs `user`.
+        group: Group id, likewise; there are runtimes that refuse one without a user.
         groups: Further group ids.
         seccomp: Profile of the sandbox's own process; None for the runtime's choice.
         selinux: Label; None for the runtime's choice.

@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from nodealloc.cgroups import PodOptions
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podlife import (
     ContainerConfigError,
@@ -467,6 +468,25 @@ def test_who_says_nothing_gets_what_the_node_has() -> None:
     assert strict.seccomp == SecurityProfile(type=ProfileType.RUNTIME_DEFAULT)
 
 
+def test_an_image_that_names_nobody_runs_as_root() -> None:
+    """Whoever knows the image knows that; of one that nobody knows the user is left to the runtime."""
+    of = pod(securityContext={"runAsGroup": 5})
+
+    def made(image: ImageFacts, of: Pod = of) -> tuple[int | None, int | None]:
+        security = container_config(of, of.containers[0], attempt=0, image=image, node=NODE).security
+        return security.user, security.group
+
+    assert made(ImageFacts(id="x")) == (0, 5)
+    assert made(ImageFacts(id="x", user=7)) == (7, 5)
+    assert made(ImageFacts(id="x", username="web")) == (None, 5)
+    unknown = ImageFacts(id="x", is_listed=False)
+    assert made(unknown, pod()) == (None, None)
+    with pytest.raises(ConfigurationError, match="group 5 without a user"):
+        made(unknown)
+    box = sandbox_config(of, attempt=0, node=NODE)
+    assert (box.user, box.group) == (None, 5)
+
+
 def test_proc_is_masked_unless_asked_otherwise() -> None:
     """Both lists go."""
     assert "/proc/kcore" in configured().security.masked_paths
@@ -478,8 +498,8 @@ def test_proc_is_masked_unless_asked_otherwise() -> None:
     ("own", "of_pod", "image", "words"),
     [
         ({}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), "image will run as root"),
-        ({"runAsUser": 0}, {"runAsNonRoot": True}, IMAGE, "runAsUser 0 is root"),
-        ({"runAsNonRoot": True}, {}, ImageFacts(id="x", username="web"), "image user web is a name"),
+        ({"runAsUser": 0}, {"runAsNonRoot": True}, IMAGE, "container's runAsUser breaks non-root policy"),
+        ({"runAsNonRoot": True}, {}, ImageFacts(id="x", username="web"), r"non-numeric user \(web\)"),
         ({"runAsNonRoot": True}, {}, IMAGE, ""),
         ({"runAsUser": 5}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), ""),
         ({"runAsNonRoot": False}, {"runAsNonRoot": True}, ImageFacts(id="x", user=0), ""),

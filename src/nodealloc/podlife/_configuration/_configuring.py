@@ -166,7 +166,8 @@ class NodeConfiguration:
 
 
 def _bare(image_id: str) -> ImageFacts:
-    return ImageFacts(id=image_id)
+    """Nobody knows as whom it runs: that is left to the runtime."""
+    return ImageFacts(id=image_id, is_listed=False)
 
 
 def _gifts(provided: Mapping[str, object]) -> list[PodGift]:

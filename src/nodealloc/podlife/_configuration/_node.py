@@ -95,7 +95,7 @@ class ImageFacts:
     Attributes:
         id: By which the runtime finds it.
         user: User id that it runs as; None where it says none, or a name.
-        username: The same by name; "" where it says none, or an id.
+        username: The same by name; "" where it says none, or an id. Who says neither runs as root.
         is_listed: Whether the runtime listed it; what is known of one that it did not may still come.
     """
 

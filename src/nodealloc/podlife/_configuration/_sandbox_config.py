@@ -71,7 +71,7 @@ def sandbox_config(
         annotations=pod.annotations,
         ports=tuple(port for one in _serving(pod) for port in _ports(one)),
         user=asked.run_as_user if asked else None,
-        group=asked.run_as_group if asked and asked.run_as_user is not None else None,
+        group=asked.run_as_group if asked else None,
         groups=(*pod_groups(pod), *groups),
         seccomp=SecurityProfile(type=ProfileType.RUNTIME_DEFAULT),
         selinux=asked.se_linux_options if asked else None,

@@ -32,6 +32,7 @@ _MASKED: Final = (
 """As every container of a kubelet has them; recorded."""
 _READONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 _UNMASKED: Final = "Unmasked"
+_ROOT: Final = 0
 _NOTHING: Final = Asked()
 _NO_POD: Final = PodSecurityContext()
 _UNCONFINED: Final = SecurityProfile(type=ProfileType.UNCONFINED)
@@ -62,8 +63,7 @@ def security_of(
     _check_root(pod, container, user, image)
     unmasked = own.proc_mount == _UNMASKED
     capabilities = own.capabilities
-    runs_as = image.user if user is None else user
-    username = image.username if runs_as is None else ""
+    runs_as, username = (user, "") if user is not None else _of_image(image)
     return Security(
         user=runs_as,
         username=username,
@@ -80,6 +80,13 @@ def security_of(
         apparmor=_apparmor(app_armor_profile(pod, container)),
         selinux=own.se_linux_options or of_pod.se_linux_options,
     )
+
+
+def _of_image(image: ImageFacts) -> tuple[int | None, str]:
+    """Root where the image is known and names nobody: a group alone is refused by runtimes."""
+    if image.user is None and not image.username and image.is_listed:
+        return _ROOT, ""
+    return image.user, image.username if image.user is None else ""
 
 
 def pod_groups(pod: Pod, /) -> tuple[int, ...]:
@@ -113,11 +120,11 @@ def _check_root(pod: Pod, container: Container, user: int | None, image: ImageFa
     where = f'(pod: "{pod.name}_{pod.namespace}({pod.uid})", container: {container.name})'
     if user is None and image.user is None and image.username:
         fault = (
-            f"image user {image.username} is a name, so nobody can tell that it is not root, "
-            "which runAsNonRoot asks for; give runAsUser"
+            f"container has runAsNonRoot and image has non-numeric user ({image.username}), "
+            "cannot verify user is non-root"
         )
-    elif user == 0:
-        fault = "runAsUser 0 is root, which runAsNonRoot forbids; leave one of them out"
+    elif user == _ROOT:
+        fault = "container's runAsUser breaks non-root policy"
     elif user is None and not image.user and not image.username:
         fault = "container has runAsNonRoot and image will run as root"
     else:
