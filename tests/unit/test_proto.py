@@ -78,6 +78,7 @@ RUNTIME_FIELDS = {
         "run_as_username": 6,
         "readonly_rootfs": 7,
         "supplemental_groups": 8,
+        "apparmor_profile": 9,
         "no_new_privs": 11,
         "run_as_group": 12,
         "masked_paths": 13,

@@ -40,6 +40,10 @@ _PROFILES: Final = {
     ProfileType.UNCONFINED: wire.SecurityProfile.Unconfined,
     ProfileType.LOCALHOST: wire.SecurityProfile.Localhost,
 }
+_OLD_PROFILES: Final = {
+    ProfileType.RUNTIME_DEFAULT: "runtime/default",
+    ProfileType.UNCONFINED: "unconfined",
+}
 _TRANSPORTS: Final = {Transport.TCP: wire.TCP, Transport.UDP: wire.UDP, Transport.SCTP: wire.SCTP}
 
 
@@ -118,7 +122,9 @@ def _security(config: ContainerConfig, sandbox: SandboxConfig) -> wire.LinuxCont
     return wire.LinuxContainerSecurityContext(
         capabilities=wire.Capability(
             add_capabilities=security.add_capabilities, drop_capabilities=security.drop_capabilities
-        ),
+        )
+        if security.add_capabilities or security.drop_capabilities
+        else None,
         privileged=security.privileged,
         namespace_options=_namespaces(sandbox, config.shares_pid_with),
         run_as_user=_number(security.user),
@@ -131,6 +137,7 @@ def _security(config: ContainerConfig, sandbox: SandboxConfig) -> wire.LinuxCont
         readonly_paths=security.readonly_paths,
         seccomp=_profile(security.seccomp),
         apparmor=_profile(security.apparmor),
+        apparmor_profile=_old_profile(security.apparmor),
         selinux_options=_selinux(security.selinux),
     )
 
@@ -217,11 +224,13 @@ def _sandbox(config: SandboxConfig) -> wire.PodSandboxConfig:
 def _namespaces(config: SandboxConfig, shares_pid_with: str = "") -> wire.NamespaceOption:
     own_pid = wire.POD if config.shares_pid else wire.CONTAINER
     pid = wire.NODE if config.host_pid else own_pid
+    # Who sees the processes of all of the pod, or of the node, sees those of the other one.
+    target_id = shares_pid_with if pid == wire.CONTAINER else ""
     return wire.NamespaceOption(
         network=wire.NODE if config.host_network else wire.POD,
-        pid=wire.TARGET if shares_pid_with else pid,
+        pid=wire.TARGET if target_id else pid,
         ipc=wire.NODE if config.host_ipc else wire.POD,
-        target_id=shares_pid_with,
+        target_id=target_id,
     )
 
 
@@ -233,6 +242,13 @@ def _profile(profile: SecurityProfile | None) -> wire.SecurityProfile | None:
     if profile is None:
         return None
     return wire.SecurityProfile(profile_type=_PROFILES[profile.type], localhost_ref=profile.localhost)
+
+
+def _old_profile(profile: SecurityProfile | None) -> str:
+    """Of AppArmor, for runtimes that know no other form of it."""
+    if profile is None:
+        return ""
+    return _OLD_PROFILES.get(profile.type) or f"localhost/{profile.localhost}"
 
 
 def _selinux(label: SeLinuxOptions | None) -> wire.SELinuxOption | None:

@@ -318,7 +318,8 @@ class ContainerConfig:
         tty: Whether it has a terminal.
         stdin: Whether it has a standard input.
         stdin_once: Whether that is closed behind the first who attached.
-        shares_pid_with: Id of the container whose processes it sees; "" for as its sandbox has it.
+        shares_pid_with: Id of the container whose processes it sees; "" for as its sandbox has it, which
+            also holds where that one shares processes itself.
     """
 
     name: str = attrs.field(validator=filled)

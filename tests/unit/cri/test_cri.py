@@ -16,9 +16,11 @@ import pytest
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc.cpuset import CPUSet, CpusetWriteError, TargetGoneError
 from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime, LogLine, follow_log, read_log
+from nodealloc.cri._requests import encode_create
 from nodealloc.errors import DecodeError
 from nodealloc.idset import NodeSet
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
+from nodealloc.podspec import ProfileType
 from nodealloc.runtime import (
     AnswerLostError,
     CgroupDriverKind,
@@ -37,6 +39,7 @@ from nodealloc.runtime import (
     RuntimeUnavailableError,
     SandboxConfig,
     Security,
+    SecurityProfile,
 )
 from nodealloc.testing.dsw_asw import ManualCancel
 
@@ -411,6 +414,40 @@ def test_what_is_asked_for_is_written(peer: Peer, runtime: CriRuntime) -> None:
     assert wire.ExecSyncRequest.FromString(peer.asked[-1][1]).timeout == 1
     assert runtime.run_sandbox(attrs.evolve(box, host_network=True)) == "s1"
     assert wire.RunPodSandboxRequest.FromString(peer.asked[-1][1]).config.hostname == ""
+
+
+def security_of(config: ContainerConfig, box: SandboxConfig) -> wire.LinuxContainerSecurityContext:
+    """What a runtime is told of a container's rights."""
+    data = encode_create("s", config, box)
+    return wire.CreateContainerRequest.FromString(data).config.linux.security_context
+
+
+def test_a_profile_of_app_armor_is_told_in_both_forms() -> None:
+    """There are runtimes that know the old one alone."""
+    app, box = ContainerConfig(name="app", image="i"), SandboxConfig(pod=WEB)
+    bare = security_of(app, box)
+    assert (bare.HasField("apparmor"), bare.HasField("capabilities")) == (False, False)
+    assert bare.apparmor_profile == ""
+    for kind, name, old in (
+        (ProfileType.UNCONFINED, "", "unconfined"),
+        (ProfileType.RUNTIME_DEFAULT, "", "runtime/default"),
+        (ProfileType.LOCALHOST, "tight", "localhost/tight"),
+    ):
+        security = Security(apparmor=SecurityProfile(type=kind, localhost=name))
+        told = security_of(attrs.evolve(app, security=security), box)
+        assert (told.apparmor.localhost_ref, told.apparmor_profile) == (name, old)
+
+
+def test_processes_of_a_target_are_shared_where_each_has_its_own() -> None:
+    """Who sees those of all of the pod, or of the node, sees the target's anyway."""
+    look = ContainerConfig(name="look", image="i", shares_pid_with="c1")
+    for box, want in (
+        (SandboxConfig(pod=WEB), (wire.TARGET, "c1")),
+        (SandboxConfig(pod=WEB, shares_pid=True), (wire.POD, "")),
+        (SandboxConfig(pod=WEB, host_pid=True), (wire.NODE, "")),
+    ):
+        options = security_of(look, box).namespace_options
+        assert (options.pid, options.target_id) == want
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,9 @@ def test_an_ephemeral_container_is_told_its_target() -> None:
     look = Container(name="look", image="a:1", target_container_name="app")
     configuration = NodeConfiguration(NODE)
     assert configuration.container(RECORD, look, 0, "i", report).shares_pid_with == "c2"
-    assert configuration.container(RECORD, look, 0, "i", REPORT).shares_pid_with == ""
+    with pytest.raises(ContainerConfigError, match="unable to find target container app"):
+        configuration.container(RECORD, look, 0, "i", REPORT)
+    assert configuration.container(RECORD, WEB.containers[0], 0, "i", report).shares_pid_with == ""
 
 
 def test_files_are_there_before_the_container() -> None:

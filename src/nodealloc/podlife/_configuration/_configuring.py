@@ -175,6 +175,11 @@ def _gifts(provided: Mapping[str, object]) -> list[PodGift]:
 
 
 def _target(container: Container, report: PodReport) -> str:
-    """The instance whose processes an ephemeral container sees, "" where it names none that runs."""
-    found = report.newest(container.target_container_name) if container.target_container_name else None
-    return "" if found is None else found.record.id
+    """The instance whose processes an ephemeral container sees, "" where it names none."""
+    name = container.target_container_name
+    if not name:
+        return ""
+    found = report.newest(name)
+    if found is None:
+        raise ContainerConfigError(container.name, f"unable to find target container {name}")
+    return found.record.id
