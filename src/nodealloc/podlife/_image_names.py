@@ -25,6 +25,7 @@ _LONGEST: Final = 255
 _MOST: Final = 1024
 """Characters of a name with all that can stand in it; a longer one is not looked at."""
 _HUB: Final = "docker.io"
+_HUBS: Final = (_HUB, f"index.{_HUB}")
 _LIBRARY: Final = "library/"
 
 
@@ -56,13 +57,9 @@ class ImageName:
 
         Source: the grammar of distribution's ``reference`` package.
         """
-        first, slash, _ = text.partition("/")
-        is_registry = bool(slash) and (
-            any(one in first for one in ".:") or first == "localhost" or first != first.lower()
-        )
         found = None
         if len(text) <= _MOST and not _ID.fullmatch(text):
-            found = _NAME.fullmatch(text if is_registry else f"{_HUB}/{text}")
+            found = _NAME.fullmatch(text if _has_registry(text) else f"{_HUB}/{text}")
         if found is None or found["registry"] is None:
             raise ConfigurationError(
                 f"{text[:80]!r} names no image; write REGISTRY/PATH:TAG or REGISTRY/PATH@DIGEST, "
@@ -77,6 +74,23 @@ class ImageName:
             )
         tag = found["tag"] or ("" if found["digest"] else "latest")
         return cls(given=text, registry=found["registry"], path=path, tag=tag, digest=found["digest"] or "")
+
+    @classmethod
+    @typed
+    def fault(cls, text: str, /) -> str:
+        """Why a text names no image, in the words that people know.
+
+        Source: distribution's ``reference`` package.
+        """
+        if _ID.fullmatch(text):
+            return f"invalid repository name ({text}), cannot specify 64-byte hexadecimal strings"
+        registry, _, path = text.partition("/") if _has_registry(text) else (_HUB, "", text)
+        if registry in _HUBS and "/" not in path:
+            path = _LIBRARY + path
+        path = path.partition(":")[0]
+        if path != path.lower():
+            return f"invalid reference format: repository name ({path}) must be lowercase"
+        return "invalid reference format"
 
     @property
     def asked(self) -> str:
@@ -98,3 +112,10 @@ class ImageName:
         if other.repository != self.repository:
             return False
         return other.digest == self.digest if self.digest else not other.digest and other.tag == self.tag
+
+
+def _has_registry(text: str) -> bool:
+    first, slash, _ = text.partition("/")
+    return bool(slash) and (
+        any(one in first for one in ".:") or first == "localhost" or first != first.lower()
+    )

@@ -213,7 +213,7 @@ def _name(container: Container) -> ImageName:
         return ImageName.of(image)
     except ConfigurationError as error:
         # Reason and words are recorded.
-        words = f'couldn\'t parse image name "{image}": invalid reference format'
+        words = f'couldn\'t parse image name "{image}": {ImageName.fault(image)}'
         words = f'Failed to apply default image tag "{image}": {words}'
         raise ImageUnavailableError("InvalidImageName", image, words) from error
 

@@ -25,6 +25,7 @@ from nodealloc.podlife import (
 from nodealloc.podlife._configuration import (
     container_config,
     field_value,
+    linux_resources,
     pod_dns,
     sub_paths_of,
     termination_message,
@@ -380,7 +381,12 @@ def test_parts_of_volumes_are_named_before_they_are_mounted() -> None:
     ]
     app = pod({"volumeMounts": mounts}, volumes=volumes).containers[0]
     assert sub_paths_of(app, {"V": "v"}) == ((1, "d", "x"), (2, "d", "v/y"))
-    for variables, words in (({"V": ".."}, "leads out"), ({"V": "/etc"}, "leads out"), ({}, "names V")):
+    for variables, words in (
+        ({"V": ".."}, "unable to provision SubPath `../y`: must not contain '..'"),
+        ({"V": "/etc"}, "error SubPath `/etc/y` must not be an absolute path"),
+        ({"V": ""}, "missing value for V"),
+        ({}, "missing value for V"),
+    ):
         with pytest.raises(ContainerConfigError, match=words):
             sub_paths_of(app, variables)
 
@@ -398,17 +404,36 @@ def test_a_volume_that_is_not_there_yet_is_named() -> None:
     assert "volume d is not mapped" in refused({"volumeDevices": [device]}, volumes=claim)
 
 
+def test_the_class_of_critical_pods_counts_with_their_priority() -> None:
+    """A name alone, which nobody has looked up, protects from nothing; static pods are critical."""
+    named = pod(priorityClassName="system-node-critical")
+    file = {"kubernetes.io/config.source": "file"}
+
+    def score(of: Pod) -> int | None:
+        return linux_resources(of, of.containers[0], NODE).oom_score_adj
+
+    assert score(named) == 1000
+    assert score(attrs.evolve(named, priority=2_000_001_000)) == -997
+    assert score(attrs.evolve(named, annotations=file)) == -997
+    assert score(attrs.evolve(pod(), priority=2_000_001_000)) == 1000
+
+
 def test_hosts_and_last_words_are_files_of_the_pod() -> None:
-    """Unless the container mounts something there itself."""
+    """Unless the container has hosts of its own; last words go into their file in any case."""
     assert [one.container_path for one in configured().mounts] == ["/etc/hosts", "/dev/termination-log"]
     assert message_path("u1", "app", 2, NODE) == configured().mounts[1].host_path
     gift = ContainerGift(volumes={"d": "/v"})
+    paths = ("/etc/hosts", "/dev/termination-log")
     own = configured(
-        {"volumeMounts": [{"name": "d", "mountPath": "/etc/hosts"}]},
+        {"volumeMounts": [{"name": "d", "mountPath": one} for one in paths]},
         gift=gift,
         volumes=[{"name": "d", "emptyDir": {}}],
     )
-    assert [one.host_path for one in own.mounts if one.container_path == "/etc/hosts"] == ["/v"]
+    assert [(one.host_path, one.container_path) for one in own.mounts] == [
+        ("/v", "/etc/hosts"),
+        ("/v", "/dev/termination-log"),
+        (message_path("u1", "app", 2, NODE), "/dev/termination-log"),
+    ]
 
 
 def test_a_container_carries_what_it_was_made_from() -> None:
@@ -621,14 +646,17 @@ def test_the_hosts_file_names_the_pod() -> None:
     lines = hosts_file(
         pod(hostname="db", subdomain="set", hostAliases=aliases), HERE.pod_ips, NODE
     ).splitlines()
-    assert lines[1] == "127.0.0.1\tlocalhost"
-    assert lines[-3:] == [
+    added = ["", "# Entries added by HostAliases.", "10.9.9.9\ta\tb"]
+    assert lines[:2] == ["# Kubernetes-managed hosts file.", "127.0.0.1\tlocalhost"]
+    assert lines[-5:] == [
         "10.1.0.5\tdb.set.shop.svc.cluster.test\tdb",
         "fd00::5\tdb.set.shop.svc.cluster.test\tdb",
-        "10.9.9.9\ta\tb",
+        *added,
     ]
     of_node = hosts_file(pod(hostNetwork=True, hostAliases=aliases), (), NODE).splitlines()
-    assert of_node[1:] == ["127.0.0.1 localhost", "192.0.2.7 n1", "10.9.9.9\ta\tb"]
+    header = "# Kubernetes-managed hosts file (host network)."
+    assert of_node == [header, "127.0.0.1 localhost", "192.0.2.7 n1", *added]
+    assert hosts_file(pod(hostNetwork=True), (), NODE).splitlines() == of_node[:3]
 
 
 def test_last_words_come_from_the_file() -> None:

@@ -155,6 +155,20 @@ def test_failures_say_what_users_of_a_kubelet_saw() -> None:
     assert words in told(reason)
 
 
+def test_capitals_in_a_path_are_named() -> None:
+    """With what a name without a registry means; so is what looks like an id."""
+    capitals = "invalid reference format: repository name ({}) must be lowercase"
+    for text, words in (
+        ("BusyBox:1", capitals.format("library/BusyBox")),
+        ("docker.io/BusyBox", capitals.format("library/BusyBox")),
+        ("me/BusyBox", capitals.format("me/BusyBox")),
+        ("r.test/BusyBox@sha256:1", capitals.format("BusyBox@sha256")),
+        ("a" * 64, f"invalid repository name ({'a' * 64}), cannot specify 64-byte hexadecimal strings"),
+        ("a b", "invalid reference format"),
+    ):
+        assert refused(ImageFetcher(FakeContainerRuntime()), text)[1].endswith(f'"{text}": {words}')
+
+
 def test_a_registry_that_says_no_is_quoted() -> None:
     """The runtime's own words are the message; the next try is told beside them."""
 

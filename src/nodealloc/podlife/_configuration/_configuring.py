@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from nodealloc.volumes import SubPaths
 
 __all__ = ["NodeConfiguration", "PodGift"]
+
+_log = logging.getLogger("nodealloc.podlife")
 
 _NOTHING: Final = ContainerGift()
 _MOST_IMAGES: Final = 1000
@@ -150,8 +153,8 @@ class NodeConfiguration:
                         pod.uid, container.name, number, volume=volume, folder=gift.volumes[volume], path=path
                     )
                 except (NodeallocError, OSError) as error:
-                    why = f"path {path!r} of volume {volume} cannot be mounted: {error}"
-                    raise ContainerConfigError(container.name, why) from error
+                    _log.warning("pod %s, path %r of volume %s: %s", pod.uid, path, volume, error)
+                    raise _not_prepared(container.name, volume) from error
         return attrs.evolve(gift, sub_paths=found)
 
     def _facts_of(self, image_id: str) -> ImageFacts:
@@ -172,6 +175,12 @@ def _bare(image_id: str) -> ImageFacts:
 
 def _gifts(provided: Mapping[str, object]) -> list[PodGift]:
     return [one for one in provided.values() if isinstance(one, PodGift)]
+
+
+def _not_prepared(container: str, volume: str) -> ContainerConfigError:
+    """Without why, which may say what lies on the node: that is for who runs it."""
+    words = f'failed to prepare subPath for volumeMount "{volume}" of container "{container}"'
+    return ContainerConfigError(container, words)
 
 
 def _target(container: Container, report: PodReport) -> str:

@@ -14,7 +14,7 @@ from nodealloc.podlife._configuration._expansion import expand, unresolved
 from nodealloc.podlife._configuration._node import ContainerGift, PodAddresses
 from nodealloc.podlife._configuration._security import security_of
 from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
-from nodealloc.podspec import HASH_ANNOTATION
+from nodealloc.podspec import HASH_ANNOTATION, is_critical
 from nodealloc.runtime import (
     ContainerConfig,
     HostDevice,
@@ -127,7 +127,7 @@ def linux_resources(
         pod,
         container,
         memory_capacity_bytes=node.memory_capacity_bytes,
-        node_critical=pod.priority_class_name == _NODE_CRITICAL,
+        node_critical=pod.priority_class_name == _NODE_CRITICAL and is_critical(pod),
     )
     return LinuxResources(
         cpu_shares=limits.cpu_shares,
@@ -155,7 +155,7 @@ def sub_paths_of(container: Container, variables: Mapping[str, str], /) -> tuple
     """Number of the mount, volume and path in it of every part of a volume that a container mounts.
 
     Raises:
-        ContainerConfigError: A path leads out of its volume, or names a variable that there is none of.
+        ContainerConfigError: A path leads out of its volume, or names a variable that is empty or not there.
     """
     used = [(one, _sub_path(container, one, variables)) for one in container.volumes if not one.block]
     return tuple((number, one.name, path) for number, (one, path) in enumerate(used) if path)
@@ -163,15 +163,13 @@ def sub_paths_of(container: Container, variables: Mapping[str, str], /) -> tuple
 
 def _sub_path(container: Container, use: VolumeUse, variables: Mapping[str, str]) -> str:
     if missing := unresolved(use.sub_path_expr, variables):
-        raise ContainerConfigError(
-            container.name,
-            f"mount {use.path}: subPathExpr {use.sub_path_expr} names {', '.join(missing)}, "
-            "which is no variable of the container",
-        )
+        raise ContainerConfigError(container.name, f"missing value for {', '.join(missing)}")
     path = expand(use.sub_path_expr, variables) if use.sub_path_expr else use.sub_path
-    if path.startswith("/") or ".." in path.split("/"):
+    if path.startswith("/"):
+        raise ContainerConfigError(container.name, f"error SubPath `{path}` must not be an absolute path")
+    if ".." in path.split("/"):
         raise ContainerConfigError(
-            container.name, f"mount {use.path}: sub path {path} leads out of volume {use.name}"
+            container.name, f"unable to provision SubPath `{path}`: must not contain '..'"
         )
     return path
 
@@ -205,17 +203,18 @@ def _mounts(
 def _with_files(
     mounts: tuple[HostMount, ...], pod: Pod, container: Container, attempt: int, node: NodeSettings
 ) -> tuple[HostMount, ...]:
-    """The pod's hosts file and the file for last words, unless something else is mounted there."""
+    """The pod's hosts file, unless something else is mounted there, and always the file for last words."""
     if not node.pods_directory:
         return mounts
-    files = {_HOSTS: f"{node.pods_directory}/{pod.uid}/etc-hosts"}
+    files: list[HostMount] = []
+    if all(one.container_path != _HOSTS for one in mounts):
+        hosts = f"{node.pods_directory}/{pod.uid}/etc-hosts"
+        files.append(HostMount(host_path=hosts, container_path=_HOSTS))
     if container.termination_message_path:
-        files[_absolute(container.termination_message_path)] = message_path(
-            pod.uid, container.name, attempt, node
-        )
-    taken = {one.container_path for one in mounts}
-    more = [HostMount(host_path=on, container_path=path) for path, on in files.items() if path not in taken]
-    return (*mounts, *more)
+        words = message_path(pod.uid, container.name, attempt, node)
+        path = _absolute(container.termination_message_path)
+        files.append(HostMount(host_path=words, container_path=path))
+    return (*mounts, *files)
 
 
 def _place(container: Container, use: VolumeUse, gift: ContainerGift, variables: Mapping[str, str]) -> str:

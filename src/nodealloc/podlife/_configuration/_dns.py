@@ -155,9 +155,13 @@ def hosts_file(pod: Pod, pod_ips: Sequence[str], node: NodeSettings, /) -> str:
         own = "".join(f"{ip}\t{names}\n" for ip in pod_ips)
         text = f"{_LOCAL}{own}"
     aliases = "".join("\t".join((one.ip, *one.hostnames)) + "\n" for one in pod.host_aliases if one.hostnames)
-    return f"# Made for this pod; changes are lost when it is made again.\n{text}{aliases}"
+    return f"{_OF_NODE if pod.host_network else _OF_POD}{text}{_ALIASES if aliases else ''}{aliases}"
 
 
+_OF_POD: Final = "# Kubernetes-managed hosts file.\n"
+_OF_NODE: Final = "# Kubernetes-managed hosts file (host network).\n"
+"""By which programs know the file."""
+_ALIASES: Final = "\n# Entries added by HostAliases.\n"
 _LOCAL: Final = """127.0.0.1\tlocalhost
 ::1\tlocalhost ip6-localhost ip6-loopback
 fe00::0\tip6-localnet

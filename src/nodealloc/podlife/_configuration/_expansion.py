@@ -25,9 +25,9 @@ def expand(text: str, variables: Mapping[str, str], /) -> str:
 
 
 def unresolved(text: str, variables: Mapping[str, str], /) -> tuple[str, ...]:
-    """Names that `expand` would leave as they stand, in their order."""
-    names = (found[1] for found in _PIECE.finditer(text) if found[0] != "$$")
-    return tuple(name for name in names if name not in variables)
+    """Names, sorted, of variables that say nothing or are not there."""
+    names = {found[1] for found in _PIECE.finditer(text) if found[0] != "$$"}
+    return tuple(sorted(name for name in names if not variables.get(name)))
 
 
 def _replaced(found: re.Match[str], variables: Mapping[str, str]) -> str:
