@@ -86,7 +86,9 @@ class ObjectsFile:
                 data = {key: base64.b64decode(text) for key, text in (one.get(codes) or {}).items()}
                 data |= {key: text.encode() for key, text in (one.get(texts) or {}).items()}
                 version = hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()
-                return ConfigObject(data=data, version=version, immutable=one.get("immutable") is True)
+                binary = frozenset(one.get("binaryData") or {})
+                immutable = one.get("immutable") is True
+                return ConfigObject(data=data, version=version, immutable=immutable, binary=binary)
         return None
 
 

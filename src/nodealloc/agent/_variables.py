@@ -28,12 +28,14 @@ class _Variables:
     secrets: ConfigSource | None
 
     def config_map(self, namespace: str, name: str, /) -> Mapping[str, str] | None:
-        """Those keys whose content is text; others are files alone."""
+        """Those keys whose content is text and is written as one; others are files alone."""
         found = None if self.config_maps is None else self.config_maps.read(namespace, name)
         if found is None:
             return None
         texts: dict[str, str] = {}
         for key, data in found.data.items():
+            if key in found.binary:
+                continue
             try:
                 texts[key] = data.decode()
             except UnicodeDecodeError:

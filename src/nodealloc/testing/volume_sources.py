@@ -78,7 +78,14 @@ class FakeConfigSource:
         self._version = 0
 
     def put(
-        self, namespace: str, name: str, data: Mapping[str, bytes] | None, /, *, immutable: bool = False
+        self,
+        namespace: str,
+        name: str,
+        data: Mapping[str, bytes] | None,
+        /,
+        *,
+        immutable: bool = False,
+        binary: frozenset[str] = frozenset(),
     ) -> None:
         """Write an object, or delete it with None, and tell who watches."""
         key = (namespace, name)
@@ -88,7 +95,7 @@ class FakeConfigSource:
                 self._objects.pop(key, None)
             else:
                 self._objects[key] = ConfigObject(
-                    data=dict(data), version=str(self._version), immutable=immutable
+                    data=dict(data), version=str(self._version), immutable=immutable, binary=binary
                 )
             told = [call for watched, call in self._watchers if watched == key]
         for call in told:

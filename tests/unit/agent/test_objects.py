@@ -45,10 +45,11 @@ def test_a_node_serves_what_it_has_something_for(tmp_path: Path) -> None:
 
 
 def test_variables_are_of_the_same_objects() -> None:
-    """Texts of a config map, bytes of a secret; nobody is asked where there is nobody."""
+    """What a config map writes as text, bytes of a secret; nobody is asked where there is nobody."""
     assert object_variables(PodObjects()) is None
     maps, secrets = FakeConfigSource(), FakeConfigSource()
-    maps.put("team", "settings", {"mode": b"fast", "picture": b"\xff"})
+    written = {"mode": b"fast", "picture": b"\xff", "note": b"of binaryData"}
+    maps.put("team", "settings", written, binary=frozenset({"note"}))
     secrets.put("team", "key", {"password": b"\xff"})
     source = object_variables(PodObjects(config_maps=maps, secrets=secrets))
     assert source is not None

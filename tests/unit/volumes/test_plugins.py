@@ -421,6 +421,14 @@ def test_what_an_empty_dir_leaves_behind(tools: Tools, keeps: bool) -> None:
     assert path.parent.exists() is keeps
 
 
+def test_a_host_path_is_told_as_it_is_written() -> None:
+    """A runtime gets what the pod says, with all its slashes."""
+    plugin = HostPath()
+    for text in ("/srv/", "/srv//data", "/srv/./data", "/"):
+        spec = plugin.spec(POD, Volume(name="v", kind="hostPath", spec={"path": text}))
+        assert plugin.path(spec, USE) == text
+
+
 def test_a_host_path_is_looked_for_where_the_nodes_root_is(tools: Tools) -> None:
     """An agent in a container sees the node below a directory."""
     (tools.base / "host/srv").mkdir(parents=True)

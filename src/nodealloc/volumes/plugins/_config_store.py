@@ -25,11 +25,13 @@ class ConfigObject:
         data: File name to content.
         version: Names this content; another content has another version.
         immutable: Whether it never changes, so that nobody need ask again.
+        binary: Names under a config map's `binaryData`: files, and no variables.
     """
 
     data: Mapping[str, bytes]
     version: str
     immutable: bool = False
+    binary: frozenset[str] = frozenset()
 
 
 class ConfigSource(Protocol):

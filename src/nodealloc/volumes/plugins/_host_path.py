@@ -81,11 +81,10 @@ class HostPath:
         """Nothing was mounted, and what was made stays: it is the node's."""
 
     def path(self, spec: VolumeSpec, use: Use, /) -> str:
-        """The path on the node."""
+        """The path on the node, as the pod writes it where that is its path from here."""
         del use
-        return os.path.normpath(
-            f"{self._host_root.rstrip('/')}/{str(spec.config.get('path', '')).lstrip('/')}"
-        )
+        path, root = str(spec.config.get("path", "")), self._host_root.rstrip("/")
+        return path if not root and path else os.path.normpath(f"{root}/{path.lstrip('/')}")
 
 
 def _make_directories(path: Path) -> None:
