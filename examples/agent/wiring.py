@@ -300,7 +300,7 @@ class _Parts:
         image, host_ips = partial(ImageFacts.of, self.runtime), (self.place.node_ip,)
         source = object_variables(self.place.objects)
         whole = NodeConfiguration(
-            self.place.settings,
+            attrs.evolve(self.place.settings, as_kubelet=self.rules.standalone),
             image=image,
             source=source,
             files=PodFiles(),

@@ -680,6 +680,42 @@ def test_a_sandbox_of_what_no_port_has_is_refused() -> None:
         sandbox_config(pod(hostUsers=False), attempt=0, node=NODE)
 
 
+def test_who_names_users_is_refused_as_by_a_kubelet() -> None:
+    """Whatever a static pod says; of the API's pods who asks for a name space of users."""
+    strict = attrs.evolve(NODE, as_kubelet=True)
+    words = 'the feature gate "UserNamespacesSupport" is disabled: can\'t set spec.HostUsers'
+
+    def box(node: NodeSettings, source: str, **spec: object) -> str:
+        of = attrs.evolve(pod(**spec), annotations={"kubernetes.io/config.source": source})
+        try:
+            return sandbox_config(of, attempt=0, node=node).pod.name
+        except SandboxConfigError as error:
+            return str(error)
+
+    for source, of_host in (("file", words), ("api", "web")):
+        assert box(strict, source, hostUsers=False) == words
+        assert box(strict, source, hostUsers=True) == of_host
+        assert box(strict, source) == box(NODE, source, hostUsers=True) == "web"
+
+
+def test_a_limit_that_an_init_container_lacks_is_told() -> None:
+    """As the node's; by a kubelet as none where it is asked for by name."""
+
+    def told(name: str, node: NodeSettings) -> str:
+        asked = {"resource": "limits.cpu", "containerName": name}
+        of = pod(
+            {"env": [{"name": "N", "valueFrom": {"resourceFieldRef": asked}}]},
+            initContainers=[{"name": "first", "image": "i"}],
+        )
+        config = container_config(of, of.containers[0], attempt=0, image=IMAGE, node=node)
+        return config.env["N"]
+
+    node = attrs.evolve(NODE, allocatable={"cpu": Quantity.of(4)})
+    strict = attrs.evolve(node, as_kubelet=True)
+    assert (told("first", node), told("first", strict)) == ("4", "0")
+    assert (told("app", node), told("app", strict)) == ("4", "4")
+
+
 def test_a_sandbox_carries_the_pods_words() -> None:
     """Labels, annotations, kernel settings, name and log folder."""
     config = sandbox_config(

@@ -151,7 +151,9 @@ class _Reader:
             if found is None:
                 raise self._error(f"the pod has no container {ref.container_name} to tell {ref.resource} of")
             of = found
-        value = resource_value(ref, of, self._node.allocatable)
+        # Asked for by name, a kubelet fills in limits of main containers alone.
+        is_bare = self._node.as_kubelet and ref.container_name and of not in self._pod.containers
+        value = resource_value(ref, of, {} if is_bare else self._node.allocatable)
         if value is None:
             raise self._error(f"no resource {ref.resource} can be told in units of {ref.divisor or 1}")
         return value

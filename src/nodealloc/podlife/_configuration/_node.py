@@ -44,6 +44,9 @@ class NodeSettings:
         seccomp_directory: Where profiles of the node lie.
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.
         limits: How requests and limits become numbers of the kernel.
+        as_kubelet: Whether `hostUsers` of a static pod is refused whatever it says, and a variable
+            tells an init container's missing limit, asked for by name, as 0 in place of what is
+            allocatable.
 
     Raises:
         ConfigurationError: No name, a name server that is no IP address, or a directory
@@ -64,6 +67,7 @@ class NodeSettings:
     seccomp_directory: str = _SECCOMP
     seccomp_default: bool = False
     limits: PodOptions = PodOptions()
+    as_kubelet: bool = False
 
     def __attrs_post_init__(self) -> None:
         addresses("NodeSettings.cluster_dns", self.cluster_dns)

@@ -12,7 +12,7 @@ from nodealloc.podfacts import PodIdentity, Transport
 from nodealloc.podlife._configuration._dns import hostname_of, pod_dns
 from nodealloc.podlife._configuration._errors import SandboxConfigError
 from nodealloc.podlife._configuration._security import pod_groups
-from nodealloc.podspec import Container, Pod, ProfileType, effective_limits, effective_requests
+from nodealloc.podspec import Container, Pod, ProfileType, effective_limits, effective_requests, is_static
 from nodealloc.runtime import LinuxResources, PortMapping, SandboxConfig, SecurityProfile
 
 if TYPE_CHECKING:
@@ -48,10 +48,7 @@ def sandbox_config(
 
     Source: kubelet ``kuberuntime_sandbox.go``.
     """
-    if pod.host_users is False:
-        raise SandboxConfigError(
-            "hostUsers: false asks for a user name space, which is not supported; leave it out"
-        )
+    _check_users(pod, node)
     asked = pod.security_context
     return SandboxConfig(
         pod=PodIdentity.of(pod),
@@ -78,6 +75,18 @@ def sandbox_config(
         resources=_resources(pod, node),
         overhead=_overhead(pod, node),
     )
+
+
+def _check_users(pod: Pod, node: NodeSettings) -> None:
+    """A kubelet refuses the field alone; from pods of its own, an API server of that version takes it out."""
+    if node.as_kubelet and pod.host_users is not None and (not pod.host_users or is_static(pod)):
+        raise SandboxConfigError(
+            'the feature gate "UserNamespacesSupport" is disabled: can\'t set spec.HostUsers'
+        )
+    if pod.host_users is False:
+        raise SandboxConfigError(
+            "hostUsers: false asks for a user name space, which is not supported; leave it out"
+        )
 
 
 def _is_privileged(container: Container) -> bool:
