@@ -13,7 +13,7 @@ from nodealloc.errors import RetryableError
 from nodealloc.node import NodeAllocator, confinement_of
 from nodealloc.podlife import Configures, ContainerGift, PodGift, PodRecord
 from nodealloc.podspec import Container, Pod
-from nodealloc.runtime import ContainerConfig, HostDevice, HostMount, PodReport, SandboxConfig
+from nodealloc.runtime import ContainerConfig, HostDevice, HostMount, LinuxResources, PodReport, SandboxConfig
 from nodealloc.topology import Owner
 
 __all__ = ["GrantedConfiguration"]
@@ -51,14 +51,26 @@ class GrantedConfiguration:
         Raises:
             RetryableError: A plugin has not said yet what goes with its devices.
         """
-        owner = Owner(record.pod.uid, container.name)
-        held = confinement_of(self.node.snapshot, owner)
-        gift = ContainerGift(cpus=held.cpus if self.confines else None, mems=held.mems)
+        gift = self._confinement(record, container)
         if self.plugins is not None:
-            gift = _with_devices(gift, self.plugins, owner)
-        granted = PodGift(containers={container.name: gift})
-        given = attrs.evolve(record, provided={**record.provided, _BY: granted})
-        return self.whole.container(given, container, attempt, image_id, report)
+            gift = _with_devices(gift, self.plugins, Owner(record.pod.uid, container.name))
+        return self.whole.container(_given(record, container, gift), container, attempt, image_id, report)
+
+    def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:
+        """See `Configures.resources`; no plugin hears of it, since nothing starts."""
+        return self.whole.resources(
+            _given(record, container, self._confinement(record, container)), container
+        )
+
+    def _confinement(self, record: PodRecord, container: Container) -> ContainerGift:
+        held = confinement_of(self.node.snapshot, Owner(record.pod.uid, container.name))
+        return ContainerGift(cpus=held.cpus if self.confines else None, mems=held.mems)
+
+
+def _given(record: PodRecord, container: Container, gift: ContainerGift) -> PodRecord:
+    """With the gift as one more that a preparation gave."""
+    granted = PodGift(containers={container.name: gift})
+    return attrs.evolve(record, provided={**record.provided, _BY: granted})
 
 
 def _with_devices(gift: ContainerGift, plugins: DevicePlugins, owner: Owner) -> ContainerGift:

@@ -173,7 +173,6 @@ class Resize:
 
     container: str
     container_id: str
-    attempt: int
     resources: str
 
 

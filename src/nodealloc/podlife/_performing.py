@@ -307,11 +307,8 @@ class Performer:
             raise _CannotStartError("CreateContainerError", error) from error
 
     def _resize(self, record: PodRecord, detail: Resize) -> None:
-        """Limits are all that is taken from how it would be made now."""
-        container = _container(record, detail.container)
-        image, report = record.images.get(detail.container, ""), self._report(record.pod.uid)
-        config = self._configuring.container(record, container, detail.attempt, image, report)
-        self._runtime.update_container(detail.container_id, config.resources)
+        resources = self._configuring.resources(record, _container(record, detail.container))
+        self._runtime.update_container(detail.container_id, resources)
 
     def _hook(self, record: PodRecord, detail: Hook, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)

@@ -16,6 +16,7 @@ from nodealloc.runtime import (
     ContainerConfig,
     Containers,
     Images,
+    LinuxResources,
     PodReport,
     SandboxConfig,
     Sandboxes,
@@ -154,6 +155,15 @@ class Configures(Protocol):
             attempt: Of the instance.
             image_id: The image, by the runtime's id.
             report: The pod as the runtime has it, with its addresses.
+        """
+        ...
+
+    def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:
+        """What a container that runs may use now: as `container` would say, and nothing else is done for it.
+
+        Args:
+            record: Its pod, with what preparations give.
+            container: Which.
         """
         ...
 

@@ -149,7 +149,7 @@ def resizes(turn: Turn, plan: PodPlan, definitions: Definitions) -> tuple[Step[D
             Step(
                 scope=("pod", turn.uid, "resize", cid),
                 verb="resize",
-                detail=Resize(one.name, cid, newest.record.attempt, resources),
+                detail=Resize(one.name, cid, resources),
                 subject=(cid, resources),
                 deadline_s=turn.policy.call_s,
             )

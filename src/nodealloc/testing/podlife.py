@@ -33,7 +33,7 @@ from nodealloc.podspec import (
     container_hash,
     kubelet_hash,
 )
-from nodealloc.runtime import ContainerConfig, PodReport, PullCredentials, SandboxConfig
+from nodealloc.runtime import ContainerConfig, LinuxResources, PodReport, PullCredentials, SandboxConfig
 from nodealloc.testing._told import in_words
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.verdicts import Admitted, NotYet, Refused
@@ -108,6 +108,10 @@ class PlainConfiguration:
             definition=kubelet_hash(container),
             annotations={HASH_ANNOTATION: container_hash(container)},
         )
+
+    def resources(self, _record: PodRecord, _container: Container, /) -> LinuxResources:
+        """See `Configures.resources`."""
+        return LinuxResources()
 
 
 @attrs.define
@@ -216,7 +220,7 @@ def check_preparer(preparer: Preparer, pod: Pod, /, *, is_there: Callable[[Pod],
 
 @in_words
 def check_configures(configures: Configures, pod: Pod, /) -> None:
-    """Hold a `Configures` to its promises: the same answer twice, named as it was asked.
+    """Hold a `Configures` to its promises: the same answer twice, named as asked, and the limits alone.
 
     Args:
         configures: What to check.
@@ -233,6 +237,8 @@ def check_configures(configures: Configures, pod: Pod, /) -> None:
         asked = (one.name, 2, "sha256:a")
         found = (made.name, made.attempt, made.image)
         assert found == asked, f"asked for {asked}, it configures {found}"
+        limits = configures.resources(record, one)
+        assert limits == made.resources, f"container {one.name} is made with other limits than it gets later"
 
 
 @in_words

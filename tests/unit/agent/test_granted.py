@@ -5,12 +5,19 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from nodealloc.agent import AGENT_FORMATS, GrantedConfiguration
 from nodealloc.agent._granted import _with_devices
+from nodealloc.checkpoint import MemoryStore
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import DeviceMount, DeviceNode, Launch
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import ConfigurationError
-from nodealloc.podlife import ContainerGift
-from nodealloc.topology import Owner
+from nodealloc.machine import machine_from_text
+from nodealloc.node import NodeAllocator
+from nodealloc.podlife import ContainerGift, NodeConfiguration, NodeSettings, PodRecord
+from nodealloc.podspec import Container, Pod, Quantity
+from nodealloc.testing.podlife import check_configures
+from nodealloc.topology import Owner, Snapshot
 
 OWNER = Owner("u", "app")
 
@@ -20,9 +27,11 @@ class Plugins(DevicePlugins):
     """Says of whatever it is asked that one folder has to be mounted, and has one device."""
 
     mount: DeviceMount
+    heard: list[Owner] = attrs.field(factory=list[Owner])
 
     def pre_start(self, owner: Owner, /) -> None:
-        """Nothing to do."""
+        """Noted."""
+        self.heard.append(owner)
 
     def launch(self, owner: Owner, /) -> Launch:
         """The folder, and a device whose place lacks the root."""
@@ -44,3 +53,20 @@ def test_a_plugin_that_says_no_place_is_refused(mount: DeviceMount) -> None:
     """It would be mounted over everything that the container has, or from wherever the runtime is."""
     with pytest.raises(ConfigurationError, match=r"HostMount\.(container|host)_path: expected a path from"):
         _with_devices(ContainerGift(), Plugins(mount), OWNER)
+
+
+def test_no_plugin_hears_of_other_limits() -> None:
+    """It would make ready, while a container runs, what that one has in use."""
+    machine = machine_from_text("4 cores")
+    snapshot = Snapshot.of(machine, allocators=[CpuAllocator.of(machine, reserved=1)])
+    node = NodeAllocator(snapshot, MemoryStore(AGENT_FORMATS))
+    node.start()
+    plugins = Plugins(DeviceMount("/usr/lib/gpu", "/opt/gpu"))
+    whole = NodeConfiguration(NodeSettings(name="n1", memory_capacity_bytes=1 << 30, pods_directory=""))
+    granted = GrantedConfiguration(whole=whole, node=node, plugins=plugins)
+    app = Container(name="app", image="i", limits={"cpu": Quantity.of(1)})
+    record = PodRecord(pod=Pod(uid="u", name="web", containers=(app,)))
+    assert granted.resources(record, app).cpu_quota_us == 100_000
+    assert plugins.heard == []
+    check_configures(granted, record.pod)
+    assert plugins.heard == [OWNER, OWNER]

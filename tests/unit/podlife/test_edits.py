@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.podlife import NodeConfiguration, NodeSettings
-from nodealloc.podspec import Container, Pod, Quantity, Variable
+from nodealloc.podlife import ImageFacts, NodeConfiguration, NodeSettings
+from nodealloc.podspec import Container, EnvFrom, Pod, Quantity, SecurityContext, Variable
+from nodealloc.podspec._variables import NameRef
 from nodealloc.runtime import ContainerConfig, RuntimeUnavailableError
+from nodealloc.testing.podlife import FakeEnvironment
 from tests.unit.podlife_node import Node, pod
 
 SETTINGS = NodeSettings(name="n1", memory_capacity_bytes=16 << 30, pods_directory="")
@@ -54,6 +56,29 @@ def test_other_resources_reach_the_container_that_runs() -> None:
     here.lives.put(sized(200))
     here.after(1)
     assert (quota(here), updates(here)) == (20_000, 2)
+
+
+def test_limits_are_changed_whatever_else_the_container_was_made_from() -> None:
+    """The image's user is not asked for again, nor variables whose object is gone by now."""
+
+    def strict(milli: int) -> Pod:
+        (app,) = sized(milli).containers
+        asked = SecurityContext(run_as_non_root=True)
+        from_map = (EnvFrom(config_map_ref=NameRef(name="settings")),)
+        return pod(containers=[attrs.evolve(app, security_context=asked, env_from=from_map)])
+
+    objects = FakeEnvironment(config_maps={("default", "settings"): {"A": "1"}})
+    configuring = NodeConfiguration(
+        SETTINGS, image=lambda id_: ImageFacts(id=id_, user=7 if id_ else None), source=objects
+    )
+    here = Node(configuring=configuring)
+    here.lives.put(strict(200))
+    here.after(1)
+    assert (here.running(), quota(here)) == (["app#0"], 20_000)
+    objects.config_maps.clear()
+    here.lives.put(strict(300))
+    here.after(1)
+    assert (here.running(), quota(here), updates(here)) == (["app#0"], 30_000, 1)
 
 
 def test_a_runtime_that_cannot_change_limits_now_is_asked_again() -> None:

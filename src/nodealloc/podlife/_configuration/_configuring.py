@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from nodealloc import _attrs as attrs
@@ -11,7 +11,7 @@ from nodealloc._addresses import told_addresses
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import NodeallocError
-from nodealloc.podlife._configuration._container import container_config, sub_paths_of
+from nodealloc.podlife._configuration._container import container_config, linux_resources, sub_paths_of
 from nodealloc.podlife._configuration._dns import hosts_file
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError, RootForbiddenError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings
     from nodealloc.podlife._record import PodRecord
     from nodealloc.podspec import Container, Pod
-    from nodealloc.runtime import ContainerConfig, PodReport, SandboxConfig
+    from nodealloc.runtime import ContainerConfig, LinuxResources, PodReport, SandboxConfig
     from nodealloc.volumes import SubPaths
 
 __all__ = ["NodeConfiguration", "PodGift"]
@@ -113,9 +113,7 @@ class NodeConfiguration:
         own_ips = told_addresses(self._host_ips if pod.host_network else report.ips, self._host_ips)
         hosts = hosts_file(pod, own_ips, self._node)
         addresses = PodAddresses(pod_ips=own_ips, host_ips=self._host_ips)
-        gift = ContainerGift.joined(
-            [each for one in gifts for each in (one.everywhere, one.containers.get(container.name, _NOTHING))]
-        )
+        gift = _gift(gifts, container)
         try:
             config = container_config(
                 pod,
@@ -137,6 +135,10 @@ class NodeConfiguration:
         if self._files is not None:
             self._files.make(pod, container, attempt, node=self._node, hosts=hosts)
         return config
+
+    def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:
+        """What a container that runs may use; nothing else that it was made from has to be there still."""
+        return linux_resources(record.pod, container, self._node, _gift(_gifts(record.provided), container))
 
     def _with_sub_paths(
         self, pod: Pod, container: Container, addresses: PodAddresses, gift: ContainerGift
@@ -175,6 +177,12 @@ def _bare(image_id: str) -> ImageFacts:
 
 def _gifts(provided: Mapping[str, object]) -> list[PodGift]:
     return [one for one in provided.values() if isinstance(one, PodGift)]
+
+
+def _gift(gifts: Sequence[PodGift], container: Container) -> ContainerGift:
+    return ContainerGift.joined(
+        [each for one in gifts for each in (one.everywhere, one.containers.get(container.name, _NOTHING))]
+    )
 
 
 def _not_prepared(container: str, volume: str) -> ContainerConfigError:
