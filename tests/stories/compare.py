@@ -41,17 +41,14 @@ _OF_THE_MACHINE: Final = {"kubepods": ("memory_limit", "pids_max")}
 """Facts of a cgroup that follow from the machine's size."""
 _CONTENT: Final = re.compile(r"/\.\.(?!data[@\"/])[^/\"]+")
 """The directory that holds what a volume's files say now: it is named by a time, or after the content."""
-_NOT_SENT: Final = (
-    "linux.security_context.masked_paths",
-    "linux.security_context.readonly_paths",
+_NOT_OURS: Final = (
     "linux.security_context.seccomp",
     "linux.overhead",
-    "linux.resources",  # of a sandbox; a container's are told one by one
-    "linux.security_context.run_as_user",
+    "linux.resources",
     "annotations.kubernetes.io/config.hash",
     "annotations.kubernetes.io/config.seen",
 )
-"""What a runtime is told and this project's values have no word for: its own default is the same."""
+"""What a runtime is told of a sandbox that follows from the machine, or from the recorded agent."""
 
 
 def differences(recorded: Mapping[str, Json], seen: Mapping[str, Json], end: float, /) -> tuple[str, ...]:
@@ -252,16 +249,13 @@ def _configs(what: str, theirs: Mapping[str, Json], ours: Mapping[str, Json], lo
 def _is_left_out(path: str, what: str) -> bool:
     if path.startswith("annotations.nodealloc.io/"):  # ours alone
         return True
-    for one in _NOT_SENT:
-        if path == one or path.startswith((f"{one}.", f"{one}[")):
-            inside = one == "linux.resources" and what == "container_config"
-            given = one.endswith("run_as_user") and path.endswith(".value")
-            return not inside and not given
-    return False
+    return what == "sandbox_config" and any(
+        path == one or path.startswith((f"{one}.", f"{one}[")) for one in _NOT_OURS
+    )
 
 
 def _flat(value: Json, path: str = "") -> Iterable[tuple[str, str]]:
-    if isinstance(value, dict):
+    if isinstance(value, dict) and value:
         for key, below in value.items():
             yield from _flat(below, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list) and value and isinstance(value[0], dict):

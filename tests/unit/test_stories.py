@@ -41,6 +41,10 @@ def _pod(ours: Any) -> Any:
     return ours["pods"]["p-n1"]["tracks"]
 
 
+def _rights(ours: Any) -> Any:
+    return ours["container_config"]["g-n1/a@0"]["linux"]["security_context"]
+
+
 CHANGES: dict[str, tuple[str, Callable[[Any], object], str]] = {
     "a phase is another": (
         "restart-never-two",
@@ -87,6 +91,21 @@ CHANGES: dict[str, tuple[str, Callable[[Any], object], str]] = {
         "qos-three",
         lambda ours: ours["container_config"]["g-n1/a@0"]["linux"]["resources"].update(cpu_shares=2),
         "container_config of g-n1/a@0, linux.resources.cpu_shares",
+    ),
+    "a container runs as nobody said": (
+        "qos-three",
+        lambda ours: _rights(ours).pop("run_as_user"),
+        "container_config of g-n1/a@0, linux.security_context.run_as_user",
+    ),
+    "a profile is another": (
+        "qos-three",
+        lambda ours: _rights(ours)["seccomp"].update(profile_type=0),
+        "container_config of g-n1/a@0, linux.security_context.seccomp",
+    ),
+    "a path is not masked": (
+        "qos-three",
+        lambda ours: _rights(ours)["masked_paths"].pop(),
+        "container_config of g-n1/a@0, linux.security_context.masked_paths",
     ),
     "a mount is missing": (
         "qos-three",
