@@ -32,6 +32,7 @@ from nodealloc.errors import NodeallocError
 from nodealloc.kubeconfig import (
     KubeletConfig,
     NodePlan,
+    has_app_armor,
     machine_capacity,
     node_settings,
     read_kubelet_config,
@@ -103,6 +104,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         architecture=os.uname().machine,
         unified=driver.layout.kind == "v2",
         swap_bytes=swap_bytes(),
+        app_armor=has_app_armor(),
         rules=rules.admission,
     )
     with contextlib.ExitStack() as stack:

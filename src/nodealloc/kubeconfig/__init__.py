@@ -15,7 +15,7 @@
     (20, 20.0)
 """
 
-from nodealloc.kubeconfig._capacity import machine_capacity, swap_bytes
+from nodealloc.kubeconfig._capacity import has_app_armor, machine_capacity, swap_bytes
 from nodealloc.kubeconfig._codec import kubelet_config, read_kubelet_config
 from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation, MemorySwap
 from nodealloc.kubeconfig._life_policy import life_policy
@@ -29,6 +29,7 @@ __all__ = [
     "MemoryReservation",
     "MemorySwap",
     "NodePlan",
+    "has_app_armor",
     "kubelet_config",
     "life_policy",
     "machine_capacity",

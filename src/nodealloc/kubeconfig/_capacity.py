@@ -12,7 +12,7 @@ from nodealloc.machine import Machine
 from nodealloc.memblocks import hugepages
 from nodealloc.podspec import Resources, resources
 
-__all__ = ["machine_capacity", "swap_bytes"]
+__all__ = ["has_app_armor", "machine_capacity", "swap_bytes"]
 
 _LIMITS = ("pid_max", "threads-max")
 _TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
@@ -61,3 +61,19 @@ def swap_bytes() -> int:
     """
     found = _SWAP.search((PROC / "meminfo").read_text())
     return 0 if found is None else int(found[1]) * 1024
+
+
+@typed
+def has_app_armor(*, folder: Path = Path("/sys")) -> bool:
+    """Whether the machine that this runs on enforces AppArmor; not where its profiles are out of reach.
+
+    Args:
+        folder: Where sysfs is mounted.
+
+    Source: runc ``libcontainer/apparmor``, which a kubelet asks.
+    """
+    try:
+        (folder / "kernel" / "security" / "apparmor").stat()
+        return (folder / "module" / "apparmor" / "parameters" / "enabled").read_text().startswith("Y")
+    except OSError:
+        return False

@@ -8,7 +8,7 @@ from typing import Final, Self
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_fields
-from nodealloc.admission import Chain, Rules, SysctlAllowList, chain_of, safe_sysctls
+from nodealloc.admission import AppArmor, Chain, Rules, SysctlAllowList, chain_of, safe_sysctls
 from nodealloc.allocatable import Reservation, allocatable, usable_by_pods
 from nodealloc.cgroups import CgroupName, Enforce, Enforcement, PodOptions, TreeOptions, enforced_limits
 from nodealloc.cpuset import CpuAllocator, NonePolicy, StaticOptions, StaticPolicy
@@ -70,6 +70,7 @@ class NodePlan:
         architecture: str = "",
         unified: bool = False,
         swap_bytes: int = 0,
+        app_armor: bool = False,
         rules: Rules | None = None,
     ) -> Self:
         """What follows from a configuration; pure.
@@ -85,6 +86,8 @@ class NodePlan:
             unified: Whether its cgroups are of version 2 alone; what is said of memory's quality of
                 service and of swap counts there only.
             swap_bytes: Of the machine.
+            app_armor: Whether it enforces AppArmor, such as `has_app_armor` says; where it does not, pods
+                that ask for a profile are refused.
             rules: Of admission; None for what is right.
 
         Raises:
@@ -112,10 +115,14 @@ class NodePlan:
         return cls(
             empty=_empty(config, machine, reservation, usable["memory"] - left["memory"]),
             view=NodeView(name=name, labels=_labels(name, architecture), allocatable=left),
-            chain=chain_of(sysctls, rules=rules),
+            chain=chain_of(sysctls, _app_armor(enabled=app_armor, rules=rules), rules=rules),
             tree=_tree(config, whole, reservation, pods),
             capacity=whole,
         )
+
+
+def _app_armor(*, enabled: bool, rules: Rules | None) -> AppArmor:
+    return AppArmor(enabled=enabled, rules=rules or Rules())
 
 
 def _empty(config: KubeletConfig, machine: Machine, reservation: Reservation, evicted: Quantity) -> Snapshot:

@@ -21,6 +21,7 @@ from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.kubeconfig import (
     KubeletConfig,
     NodePlan,
+    has_app_armor,
     life_policy,
     machine_capacity,
     node_settings,
@@ -249,6 +250,43 @@ def test_a_node_has_the_label_of_its_architecture(
         config(tmp_path), MACHINE, name="n1", capacity=capacity, kernel="6.1.0", architecture=architecture
     )
     assert plan.view.labels.get("kubernetes.io/arch") == label
+
+
+@pytest.mark.parametrize(
+    ("profile", "is_on", "reason"),
+    [
+        ("RuntimeDefault", False, "AppArmor"),
+        ("RuntimeDefault", True, ""),
+        ("Unconfined", False, ""),
+    ],
+)
+def test_a_node_without_app_armor_refuses_who_asks_for_a_profile(
+    tmp_path: Path, profile: str, is_on: bool, reason: str
+) -> None:
+    """As a kubelet, behind all else; nobody has to enforce what is unconfined."""
+    capacity = machine_capacity(MACHINE, folder=tmp_path)
+    plan = NodePlan.of(
+        config(tmp_path), MACHINE, name="n1", capacity=capacity, kernel="6.1.0", app_armor=is_on
+    )
+    spec = {"securityContext": {"appArmorProfile": {"type": profile}}, "containers": [{"name": "c"}]}
+    verdict = plan.chain(Pod.from_manifest({"metadata": {"name": "p"}, "spec": spec}), plan.view)
+    assert getattr(verdict, "reason", "") == reason
+    if reason:
+        words = "Cannot enforce AppArmor: AppArmor is not enabled on the host"
+        assert getattr(verdict, "message", "") == words
+
+
+def test_app_armor_is_on_where_the_kernel_and_its_profiles_say_so(tmp_path: Path) -> None:
+    """Neither alone: in a container the kernel's word may be there without the profiles."""
+    assert not has_app_armor(folder=tmp_path)
+    enabled = tmp_path / "module" / "apparmor" / "parameters" / "enabled"
+    enabled.parent.mkdir(parents=True)
+    enabled.write_text("Y\n")
+    assert not has_app_armor(folder=tmp_path)
+    (tmp_path / "kernel" / "security" / "apparmor").mkdir(parents=True)
+    assert has_app_armor(folder=tmp_path)
+    enabled.write_text("N\n")
+    assert not has_app_armor(folder=tmp_path)
 
 
 def test_sockets_are_not_aligned_where_one_node_has_to_do(tmp_path: Path) -> None:
