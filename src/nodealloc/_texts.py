@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import Final, cast
 
 from nodealloc._reading import NO_TEXT, is_text
 from nodealloc.errors import DecodeError, Fault
 
-__all__ = ["documents_of"]
+__all__ = ["documents_of", "kubelets_document_of"]
 
 _TOLD: Final = 200
 """Characters of a parser's words that are told."""
@@ -33,28 +33,72 @@ def documents_of(data: bytes | str, where: str, /, *, max_yaml_bytes: int | None
     Raises:
         DecodeError: It is neither JSON nor YAML, or it is YAML that is too long, or PyYAML is not installed.
     """
+    text = _decoded(data, where)
     try:
-        text = data if isinstance(data, str) else data.decode()
-    except UnicodeDecodeError as error:
-        raise DecodeError(where, [Fault("$", f"byte {error.start} is no UTF-8; write text")]) from None
-    documents = _documents(text, where, max_yaml_bytes)
+        documents = [json.loads(text)]
+    except (ValueError, RecursionError):
+        _check_length(text, where, max_yaml_bytes)
+        documents = [] if not text.strip() else _yaml_documents(text, where)
     if _HALF.search(text):
         _check_texts(documents, where)
     return documents
 
 
-def _documents(text: str, where: str, max_yaml_bytes: int | None) -> list[object]:
+def kubelets_document_of(data: bytes, where: str, /, *, max_yaml_bytes: int | None = None) -> object:
+    """The document that a kubelet reads in a text; None where nothing stands in it.
+
+    What begins with `{` is JSON or nothing. Of YAML the first document counts, whatever stands behind it.
+
+    Args:
+        data: The text, in UTF-8.
+        where: What to call it in an error.
+        max_yaml_bytes: As of `documents_of`.
+
+    Raises:
+        DecodeError: As of `documents_of`.
+
+    Source: Kubernetes ``apimachinery/pkg/util/yaml``.
+    """
+    text = _decoded(data, where)
+    if text.lstrip()[:1] == "{":
+        document = _json(text, where)
+    else:
+        _check_length(text, where, max_yaml_bytes)
+        (document,) = _yaml_documents(text, where, is_kubelets=True) if text.strip() else [None]
+    if _HALF.search(text):
+        _check_texts([document], where)
+    return document
+
+
+def _decoded(data: bytes | str, where: str) -> str:
     try:
-        return [json.loads(text)]
-    except (ValueError, RecursionError):
-        if max_yaml_bytes is not None and len(text) > max_yaml_bytes:
-            size = f"{len(text)} characters, {max_yaml_bytes} is the limit of YAML"
-            reason = f"no JSON, and {size}; answer with JSON"
-            raise DecodeError(where, [Fault("$", reason)]) from None
-        return [] if not text.strip() else _yaml_documents(text, where)
+        return data if isinstance(data, str) else data.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(where, [Fault("$", f"byte {error.start} is no UTF-8; write text")]) from None
 
 
-def _yaml_documents(text: str, where: str) -> list[object]:
+def _json(text: str, where: str) -> object:
+    try:
+        return cast("object", json.loads(text, parse_constant=_no_number))
+    except RecursionError:
+        raise DecodeError(where, [Fault("$", "nested too deeply")]) from None
+    except ValueError as error:
+        reason = f"begins with {{ and is no JSON: {str(error)[:_TOLD]}; mend it"
+        raise DecodeError(where, [Fault("$", reason)]) from None
+
+
+def _no_number(word: str) -> object:
+    raise ValueError(f"it has no {word}")
+
+
+def _check_length(text: str, where: str, max_yaml_bytes: int | None) -> None:
+    if max_yaml_bytes is not None and len(text) > max_yaml_bytes:
+        size = f"{len(text)} characters, {max_yaml_bytes} is the limit of YAML"
+        reason = f"no JSON, and {size}; answer with JSON"
+        raise DecodeError(where, [Fault("$", reason)]) from None
+
+
+def _yaml_documents(text: str, where: str, *, is_kubelets: bool = False) -> list[object]:
     try:
         import yaml  # noqa: PLC0415 - an extra; JSON works without it
     except ImportError:
@@ -63,7 +107,7 @@ def _yaml_documents(text: str, where: str) -> list[object]:
     from nodealloc import _yaml  # noqa: PLC0415 - loads it
 
     try:
-        return [*_yaml.values_of(text)]
+        return [*_yaml.values_of(text, is_kubelets=is_kubelets)]
     except (RecursionError, _yaml.TooDeepError):
         raise DecodeError(where, [Fault("$", "nested too deeply")]) from None
     except _yaml.TooSlowError:

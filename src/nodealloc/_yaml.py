@@ -114,11 +114,21 @@ _MAKERS: Final = {
     f"{_TAG}int": _CONSTRUCTOR.construct_yaml_int,
     f"{_TAG}float": _CONSTRUCTOR.construct_yaml_float,
 }
+_KUBELETS_INT: Final = re.compile(
+    r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[oO]?[0-7]{1,22}|0|[1-9][0-9]{0,19})", re.ASCII
+)
+_KUBELETS_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_KUBELETS_BOOL: Final = {"y": True, "Y": True, "n": False, "N": False}
+"""Beside what PyYAML takes for truth values."""
+_MOST_PLAIN: Final = 1e21
+"""From here on Go writes a number with an exponent, which is no whole one to it."""
 _OPEN: Final = object()
 """Stands for a list or mapping that is not read to its end."""
 
 
-def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[object]:
+def values_of(
+    text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER, is_kubelets: bool = False
+) -> list[object]:
     """The value of each document of a text, which is JSON.
 
     Merged keys are counted as often as they are brought: a hundred lines can merge
@@ -127,6 +137,8 @@ def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[
     Args:
         text: YAML.
         parser: Splits it into events.
+        is_kubelets: Whether it is what a kubelet makes of it: the first document alone, whatever
+            stands behind; `1e3` and `08` are numbers, `y` and `n` truth values, and keys texts.
 
     Raises:
         TooManyValuesError: More than `MOST_VALUES`, or `SLOW_VALUES` for PyYAML's own parser.
@@ -134,13 +146,16 @@ def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[
         TooDeepError: Nested too deeply, or in itself.
         YAMLError: It is no YAML, or something that JSON has not.
         ValueError: A number that is too long, or no number.
+
+    Source: sigs.k8s.io/yaml ``goyaml.v2/resolve.go``.
     """
     is_slow = issubclass(parser, SlowParser)
     if is_slow and len(text) > MOST_SLOW:
         raise TooSlowError
     events = parser(text)
     try:
-        return _Values(events, SLOW_VALUES if is_slow else MOST_VALUES).documents()
+        values = _Values(events, SLOW_VALUES if is_slow else MOST_VALUES, is_kubelets=is_kubelets)
+        return [values.first()] if is_kubelets else values.documents()
     except yaml.MarkedYAMLError as error:
         if error.problem == _TOO_DEEP:
             raise TooDeepError from None
@@ -152,10 +167,21 @@ def values_of(text: str, /, *, parser: type[yaml.SafeLoader] = _PARSER) -> list[
 class _Values:
     """Makes values of events."""
 
-    def __init__(self, events: Parser, most: int) -> None:
+    def __init__(self, events: Parser, most: int, *, is_kubelets: bool) -> None:
         self._next = events.get_event
         self._most = self._left = most
         self._anchors: dict[str, object] = {}
+        self._is_kubelets = is_kubelets
+        self._scalar = _kubelets_scalar if is_kubelets else _scalar
+
+    def first(self) -> object:
+        """The value of the first document; None where there is none."""
+        while not isinstance(event := self._next(), DocumentStartEvent):
+            if isinstance(event, StreamEndEvent):
+                return None
+        value = self._value(self._next(), 0)
+        self._next()  # its end, which may be none
+        return value
 
     def documents(self) -> list[object]:
         found: list[object] = []
@@ -174,7 +200,7 @@ class _Values:
     def _value(self, event: Event, depth: int) -> object:
         self._count(1)
         if isinstance(event, ScalarEvent):
-            return self._named(event, _scalar(event))
+            return self._named(event, self._scalar(event))
         if isinstance(event, AliasEvent):
             return self._alias(event)
         if depth == _DEEPEST:
@@ -216,6 +242,8 @@ class _Values:
             key = self._value(event, depth)
             if isinstance(key, (list, dict)):
                 raise _refused("found unhashable key", event)
+            if self._is_kubelets and isinstance(key, int):
+                key = str(key).lower() if isinstance(key, bool) else str(key)
             own[key] = self._value(self._next(), depth)
         return {**merged, **own} if merged else own
 
@@ -253,6 +281,31 @@ def _scalar(event: ScalarEvent) -> object:
         return cast("object", make(yaml.ScalarNode(tag, text)))
     except LookupError:
         raise _refused(f"{text[:20]!r} is no {tag}", event) from None
+
+
+def _kubelets_scalar(event: ScalarEvent) -> object:
+    text: str = event.value
+    if event.tag not in _NOT_SAID or not event.implicit[0]:
+        return _scalar(event)
+    if text in _KUBELETS_BOOL:
+        return _KUBELETS_BOOL[text]
+    return _kubelets_number(text, event) if text[:1] in set("+-.0123456789") else _scalar(event)
+
+
+def _kubelets_number(text: str, event: ScalarEvent) -> object:
+    """The number that a plain word stands for, a whole one as JSON writes it; else the word."""
+    if text.lstrip("+-") in {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"}:
+        raise _refused(f"{text}, which JSON has not", event)
+    plain = text if text[0] == "." else text.replace("_", "")
+    if _KUBELETS_INT.fullmatch(plain):
+        digits = plain.lstrip("+-")
+        octal = digits[:1] == "0" and digits.isdigit()
+        value = int(digits, 8 if octal else 0) * (-1 if plain[0] == "-" else 1)
+        if -(1 << 63) <= value < 1 << 64:
+            return value
+    if not _KUBELETS_FLOAT.fullmatch(plain) or (number := abs(float(plain))) == float("inf"):
+        return text
+    return int(float(plain)) if number.is_integer() and number < _MOST_PLAIN else float(plain)
 
 
 def _check_tag(event: CollectionStartEvent, kind: str) -> None:

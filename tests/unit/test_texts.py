@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from nodealloc import _yaml
-from nodealloc._texts import documents_of
+from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError
 from nodealloc.machine import machine_from_text
 from nodealloc.podsources import FolderSource
@@ -151,6 +151,79 @@ def test_colons_make_no_number_and_dates_no_moment() -> None:
     assert found == ["1:59:59", "1:59.5", "2001-12-14", "2024-01-01T00:00:00Z"]
     (found,) = documents_of("[0x1f, 0b11, 017, 1_000, -1.5e+3, .5, .inf, yes, ~, 1e3]", "x")
     assert found == [31, 3, 15, 1000, -1500.0, 0.5, float("inf"), True, None, "1e3"]
+
+
+WORDS: Mapping[str, object] = {
+    "1e3": 1000,
+    "08": 8,
+    "-.5": -0.5,
+    "1.0": 1,
+    "0o17": 15,
+    "017": 15,
+    "0b11": 3,
+    "-0x1_f": -31,
+    "1_000": 1000,
+    "18446744073709551615": (1 << 64) - 1,
+    "99999999999999999999": 10**20,
+    "1e22": 1e22,
+    "1e999": "1e999",
+    "y": True,
+    "N": False,
+    "yes": True,
+    "~": None,
+    "'1e3'": "1e3",
+    "!!str 1e3": "1e3",
+    ".5_0": ".5_0",
+    "1:59": "1:59",
+    "2001-12-14": "2001-12-14",
+    "+": "+",
+    "0x": "0x",
+    "1.2.3": "1.2.3",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_plain_words_are_what_they_are_to_a_kubelet(word: str) -> None:
+    """Its reader of YAML makes JSON of a text first: a whole number is written as one."""
+    found = kubelets_document_of(f"- {word}".encode(), "x")
+    assert found == [WORDS[word]]
+    assert isinstance(found, list)
+    assert type(found[0]) is type(WORDS[word])
+
+
+def test_a_kubelet_makes_texts_of_keys_and_reads_one_document() -> None:
+    """Whatever stands behind the first; one in which nothing stands is one."""
+    assert kubelets_document_of(b"1: a\ntrue: b\n1e3: c", "x") == {"1": "a", "true": "b", "1000": "c"}
+    assert kubelets_document_of(b"# one\n---\na: 1\n---\n]: broken", "x") == {"a": 1}
+    for nothing in (b"", b" \n", b"# one", b"---\n---\na: 1"):
+        assert kubelets_document_of(nothing, "x") is None
+    with pytest.raises(DecodeError, match=r"neither JSON nor YAML: \.inf, which JSON has not, line 1"):
+        kubelets_document_of(b"a: .inf", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"a": 1,}', "{a: 1}", "{'a': 1}", '{"a": 1} # one', '{"a": 1}\n---\n{"b": 1}', '{"a": NaN}'),
+        *(' {"a": -Infinity}', '{"a": 1'),
+    ],
+)
+def test_what_begins_with_a_brace_is_json_to_a_kubelet(text: str) -> None:
+    """It reads no YAML there; nor does JSON have the numbers that Python's reader takes."""
+    with pytest.raises(DecodeError, match=r"begins with \{ and is no JSON: .+; mend it"):
+        kubelets_document_of(text.encode(), "x")
+
+
+def test_a_kubelets_document_has_the_same_bounds() -> None:
+    """Depth, length, texts."""
+    with pytest.raises(DecodeError, match="nested too deeply"):
+        kubelets_document_of(b'{"a":' * 100_000, "x")
+    with pytest.raises(DecodeError, match="3 is the limit of YAML"):
+        kubelets_document_of(b"a: 1", "x", max_yaml_bytes=3)
+    with pytest.raises(DecodeError, match="half of a pair"):
+        kubelets_document_of(b'{"a": "\\ud800"}', "x")
+    with pytest.raises(DecodeError, match="no UTF-8"):
+        kubelets_document_of(b"\xff", "x")
 
 
 @pytest.mark.parametrize(

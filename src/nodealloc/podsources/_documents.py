@@ -9,7 +9,7 @@ from typing import Final, cast
 import attrs
 
 from nodealloc._reading import MAX_DOCUMENT_BYTES
-from nodealloc._texts import documents_of
+from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of
@@ -39,15 +39,18 @@ def pod_in(
         source: Name of the source.
         node_name: Is appended to the pod's name; "" for nothing.
         is_lenient: Whether it is read as a kubelet reads it: fields that nobody knows are left out,
-            the first of several documents counts, and it has to say that it is a Pod of v1.
+            the first of several documents counts, what begins with `{` is JSON alone, and it has to
+            say that it is a Pod of v1.
         max_bytes: What its manifest may take, with every reference written out.
 
     Raises:
         DecodeError: There is none, there are several, or it is no pod.
     """
-    documents = [one for one in documents_of(data, where) if one is not None]
     if is_lenient:
-        documents = documents[:1]
+        document = kubelets_document_of(data, where)
+        _check_said(document, where)
+        return _pod(document, where, source, node_name, is_lenient=True, max_bytes=max_bytes)
+    documents = [one for one in documents_of(data, where) if one is not None]
     if len(documents) != 1:
         reason = (
             "nothing is in it yet; write a Pod manifest"
@@ -55,15 +58,17 @@ def pod_in(
             else f"{len(documents)} documents; one file is one pod, put each into a file of its own"
         )
         raise DecodeError(where, [Fault("$", reason)])
-    if is_lenient and (lacks := _unsaid(documents[0])):
-        raise DecodeError(where, [Fault(f"$.{key}", "it is needed; write it") for key in lacks])
-    return _pod(documents[0], where, source, node_name, is_lenient=is_lenient, max_bytes=max_bytes)
+    return _pod(documents[0], where, source, node_name, max_bytes=max_bytes)
 
 
-def _unsaid(document: object) -> list[str]:
-    """What a document lacks that says what it is."""
+def _check_said(document: object, where: str) -> None:
+    """A kubelet's document is there, and says what it is."""
+    if document is None:
+        reason = "nothing is in it yet, or in the first of its documents, which counts; write a Pod manifest"
+        raise DecodeError(where, [Fault("$", reason)])
     fields = cast("dict[str, object]", document) if isinstance(document, dict) else {}
-    return [key for key in ("apiVersion", "kind") if not fields.get(key)]
+    if lacks := [key for key in ("apiVersion", "kind") if not fields.get(key)]:
+        raise DecodeError(where, [Fault(f"$.{key}", "it is needed; write it") for key in lacks])
 
 
 def pods_in(

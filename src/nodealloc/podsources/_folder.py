@@ -61,7 +61,8 @@ class FolderSource:
             By its rules the file that changed last has a name that several give their pods, until then.
         is_lenient: Whether fields that nobody knows are left out of manifests, and the first of
             several documents of a file counts, as with a kubelet; otherwise that is a fault. A
-            kubelet does not take a manifest without `apiVersion` or `kind`.
+            kubelet does not take a manifest without `apiVersion` or `kind`, nor YAML that begins with
+            `{`, and plain `1e3`, `08`, `y` and `n` are no texts to it.
         settle_s: From one look at a new edition to the one that takes it, in seconds.
         max_bytes: Longer files are not read, nor manifests that take more with every reference written out.
             A kubelet takes 10 MiB, which is minutes of YAML.

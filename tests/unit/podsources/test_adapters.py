@@ -313,6 +313,19 @@ def test_for_the_kubelet_a_manifest_says_what_it_is(folder: Folder) -> None:
         assert names(lenient.read(ManualCancel())) == []
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["", f"---\n---\n{manifest('a')}", manifest("a").replace("app,", "app, env: [{name: A, value: 1e3}],")],
+    ids=["nothing", "an empty first document", "a number for a text"],
+)
+def test_for_the_kubelet_the_first_document_is_the_manifest(folder: Folder, content: str) -> None:
+    """One in which nothing stands is none, and what its YAML takes for a number is no text."""
+    (folder.path / "a.yaml").write_text(content)
+    lenient = FolderSource(folder.path, settle_s=0, is_lenient=True, clock=folder.clock)
+    reading = lenient.read(ManualCancel())
+    assert (names(reading), len(reading.faults)) == ([], 1)
+
+
 def test_a_manifest_tells_nothing_of_how_its_pod_fared(folder: Folder) -> None:
     """One that was copied from an API server with its status is of a pod that begins."""
     document = yaml.safe_load(manifest("a"))
