@@ -1,4 +1,4 @@
-"""A folder of manifests as a source."""
+"""A folder of manifests, or one manifest, as a source."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ class FolderSource:
     read once two looks in a row find it the same, so that nobody acts on half of
     one; a JSON object says by itself where it ends, and is read at once. One
     that cannot be read leaves its pod as it is and is a fault of the reading;
-    one that is away does so for `away_s`.
+    one that is away does so for `away_s`. A path that names a file is a folder
+    with that file alone, whatever it is called.
 
     Args:
-        folder: Where manifests stand; need not exist.
+        folder: Where manifests stand, or a manifest; need not exist.
         node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
         source: Name of this source, which uids depend on.
         away_s: For how long a file that is away still counts, in seconds.
@@ -91,7 +92,7 @@ class FolderSource:
                 f"away_s={away_s}, settle_s={settle_s}, unreadable_s={unreadable_s}, max_bytes={max_bytes}: "
                 "give times from 0 on and a size from 1 on"
             )
-        self._folder, self._at = Path(folder), os.fspath(folder)
+        self._folder, self._at, self._is_file = Path(folder), os.fspath(folder), False
         self._node_name, self._source = node_name, source
         self._away_s = away_s if rules.waits_for_absent else 0.0
         self._settle_s, self._max_bytes, self._rules = settle_s, max_bytes, rules
@@ -107,7 +108,8 @@ class FolderSource:
         """See `Source`.
 
         Raises:
-            OSError: The folder is there and cannot be listed; its pods stay as they are.
+            OSError: The folder is there and cannot be listed, or is neither folder nor file; its pods
+                stay as they are.
         """
         now_s = self._clock.monotonic_s()
         if self._began_s is None:
@@ -127,19 +129,22 @@ class FolderSource:
         if is_new:
             soon.append(self._began_s + self._away_s - now_s)
         is_written = any(one.read is None and one.stamp is not None for one in self._files.values())
+        # Its word is that it has no pods, which a kubelet does not say of a file that it cannot read.
+        is_unheard = self._is_file and not self._rules.keeps_unreadable and not pods
         is_first = is_written and not self._is_synced and now_s - self._began_s < _FIRST_S
-        self._is_synced = self._is_synced or not (is_new or is_first)
+        is_unsaid = is_new or is_first or is_unheard
+        self._is_synced = self._is_synced or not is_unsaid
         return Reading(
             pods=tuple(pods),
             faults=tuple(faults),
-            is_synced=not is_new and not is_first,
+            is_synced=not is_unsaid,
             again_after_s=min(soon, default=None),
         )
 
     def _listed(self, faults: list[SourceFault]) -> list[str] | None:
         """Names of the files to look at; None where there is no folder."""
         try:
-            names = sorted(one for one in os.listdir(self._folder) if one[0] != ".")  # noqa: PTH208 - names
+            names = self._names_there()
         except FileNotFoundError:
             faults.append(SourceFault(where=str(self._folder), what="there is no such folder; make it"))
             return None
@@ -151,6 +156,16 @@ class FolderSource:
             names.sort(key=self._changed_s)
         return names
 
+    def _names_there(self) -> list[str]:
+        self._at, self._is_file = os.fspath(self._folder), False
+        try:
+            return sorted(one for one in os.listdir(self._at) if one[0] != ".")  # noqa: PTH208 - names
+        except NotADirectoryError:
+            if not stat.S_ISREG(self._folder.stat().st_mode):
+                raise
+        self._at, self._is_file = os.fspath(self._folder.parent), True
+        return [self._folder.name]
+
     def _moments(self, now_s: float, away_s: float) -> list[float]:
         """Seconds until a file that is away, or cannot be read, counts as gone, and a name as free."""
         files = self._files.values()
@@ -161,7 +176,7 @@ class FolderSource:
 
     def _changed_s(self, name: str) -> float:
         try:
-            return (self._folder / name).stat().st_mtime
+            return Path(self._at, name).stat().st_mtime
         except OSError:
             return float("inf")
 
@@ -253,7 +268,9 @@ class FolderSource:
         known.fault = fault
         if not kept:
             known.read = known.stamp = None
-        if not self._rules.keeps_unreadable and known.pod is not None and known.spoilt_since_s is None:
+        # A kubelet that cannot read the only file there is keeps what it has.
+        is_kept = self._rules.keeps_unreadable or self._is_file or known.pod is None
+        if not is_kept and known.spoilt_since_s is None:
             known.spoilt_since_s = self._clock.monotonic_s()
 
     def _end_spoilt(self) -> None:

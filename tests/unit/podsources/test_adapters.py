@@ -409,6 +409,33 @@ def test_a_folder_is_watched_without_what_lies_deeper(tmp_path: Path) -> None:
     watcher.close()
 
 
+@pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
+def test_a_path_may_name_one_manifest(tmp_path: Path, rules: Rules) -> None:
+    """Whatever it is called; what it said stays while it cannot be read, and is gone with it."""
+    path = tmp_path / ".pod"
+    source = FolderSource(path, settle_s=0, away_s=0, rules=rules)
+    (tmp_path / "another.yaml").write_text(manifest("b"))
+    path.write_text("{")
+    first = source.read(ManualCancel())
+    assert (names(first), first.is_synced, len(first.faults)) == ([], rules.keeps_unreadable, 1)
+    path.write_text(manifest("a"))
+    whole = source.read(ManualCancel())
+    assert (names(whole), whole.is_synced, whole.faults) == (["a"], True, ())
+    path.write_text("{broken")
+    broken = source.read(ManualCancel())
+    assert (names(broken), broken.again_after_s) == (["a"], None)
+    path.unlink()
+    gone = source.read(ManualCancel())
+    assert (names(gone), gone.is_synced) == ([], True)
+
+
+def test_a_path_that_is_neither_folder_nor_file_is_refused(tmp_path: Path) -> None:
+    """A pipe, for one; nothing is read of it."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotADirectoryError):
+        FolderSource(tmp_path / "pipe").read(ManualCancel())
+
+
 def test_a_folder_that_is_not_there_yet_knows_nothing(tmp_path: Path) -> None:
     """It may be mounted late: for the same time it is not heard, then it has no pods."""
     clock = VirtualClock()
