@@ -77,5 +77,7 @@ def _configured(config: KubeletConfig, node_name: str, rules: Rules) -> Mapping[
         )
     if config.static_pod_url:
         headers = config.static_pod_url_header
-        found["http"] = HttpSource(config.static_pod_url, node_name=node_name, headers=headers)
+        found["http"] = HttpSource(
+            config.static_pod_url, node_name=node_name, headers=headers, is_lenient=not rules.keeps_unreadable
+        )
     return found

@@ -19,6 +19,7 @@ __all__ = ["pod_in", "pods_in"]
 
 _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 """Name space of the uids of static pods without one; ours."""
+_IS_POD: Final[Mapping[str, object]] = {"apiVersion": "v1", "kind": "Pod"}
 
 
 def pod_in(
@@ -72,13 +73,33 @@ def _check_said(document: object, where: str) -> None:
 
 
 def pods_in(
-    data: bytes, /, *, where: str, source: str, node_name: str, max_yaml_bytes: int = MAX_DOCUMENT_BYTES
+    data: bytes,
+    /,
+    *,
+    where: str,
+    source: str,
+    node_name: str,
+    max_yaml_bytes: int = MAX_DOCUMENT_BYTES,
+    is_lenient: bool = False,
 ) -> Iterator[Pod]:
     """The pods of an answer: a Pod, a PodList, or several documents of them.
+
+    Args:
+        data: In JSON or YAML.
+        where: What to call it in an error.
+        source: Name of the source.
+        node_name: Is appended to the pods' names; "" for nothing.
+        max_yaml_bytes: Of an answer in YAML.
+        is_lenient: As of `pod_in`; what says that it is a PodList is one.
 
     Raises:
         DecodeError: It holds nothing, something that is no pod, or more YAML than that.
     """
+    if is_lenient:
+        yield from _kubelets_pods(
+            kubelets_document_of(data, where, max_yaml_bytes=max_yaml_bytes), where, source, node_name
+        )
+        return
     documents = [one for one in documents_of(data, where, max_yaml_bytes=max_yaml_bytes) if one is not None]
     if not documents:
         raise DecodeError(where, [Fault("$", "nothing is in it; answer with an empty PodList for no pods")])
@@ -91,6 +112,21 @@ def pods_in(
             yield _pod(_whole(item), f"{where} items[{index}]", source, node_name)
 
 
+def _kubelets_pods(document: object, where: str, source: str, node_name: str) -> Iterator[Pod]:
+    _check_said(document, where)
+    fields = cast("dict[str, object]", document)
+    if (fields["apiVersion"], fields["kind"]) != ("v1", "PodList"):
+        yield _pod(document, where, source, node_name, is_lenient=True)
+        return
+    items = fields.get("items")
+    if not isinstance(items, list | None):
+        raise DecodeError(where, [Fault("$.items", "expected a list")])
+    for index, item in enumerate(cast("list[object]", items or [])):
+        # What an item says that it is goes unread.
+        one = {**cast("dict[str, object]", item), **_IS_POD} if isinstance(item, dict) else item
+        yield _pod(one, f"{where} items[{index}]", source, node_name, is_lenient=True)
+
+
 def _items(document: object) -> list[object] | None:
     """Those of a list; None for what is none."""
     items = cast("dict[str, object]", document).get("items") if isinstance(document, dict) else None
@@ -101,7 +137,7 @@ def _whole(item: object) -> object:
     """Items of a list need not repeat what the list says they are."""
     if not isinstance(item, dict):
         return item
-    return {"apiVersion": "v1", "kind": "Pod", **cast("dict[str, object]", item)}
+    return {**_IS_POD, **cast("dict[str, object]", item)}
 
 
 def _pod(

@@ -12,7 +12,7 @@ from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError
 from nodealloc.podsources._documents import pods_in
-from nodealloc.podsources._ports import Reading
+from nodealloc.podsources._ports import Reading, SourceFault
 
 __all__ = ["HttpSource"]
 
@@ -54,6 +54,8 @@ class HttpSource:
         deadline_s: For the whole answer, in real seconds.
         max_bytes: Longer answers are refused. Each pod of one may take 256 KiB.
         max_yaml_bytes: Longer answers in YAML are refused unread; JSON is read a hundred times as fast.
+        is_lenient: Whether answers are read as a kubelet reads them: as manifests are by a
+            `FolderSource`, and an answer without a byte says that there are no pods.
 
     Raises:
         ConfigurationError: Another kind of address, or nonsense as a bound.
@@ -71,6 +73,7 @@ class HttpSource:
         deadline_s: float = 10.0,
         max_bytes: int = 10 << 20,
         max_yaml_bytes: int = MAX_DOCUMENT_BYTES,
+        is_lenient: bool = False,
     ) -> None:
         _check_address(url)
         if deadline_s <= 0 or min(max_bytes, max_yaml_bytes) < 1:
@@ -79,7 +82,7 @@ class HttpSource:
         self._url, self._node_name, self._source = url, node_name, source
         sent = {name: ", ".join(values) for name, values in (headers or {}).items()}
         _check_headers(sent)
-        self._max_yaml_bytes = max_yaml_bytes
+        self._max_yaml_bytes, self._is_lenient = max_yaml_bytes, is_lenient
         # The library's clients take 3 MiB, which nodes without such a source spare.
         from nodealloc.podsources._http_call import HttpCalls  # noqa: PLC0415
 
@@ -93,11 +96,15 @@ class HttpSource:
             DecodeError: The answer is no list of pods; lists each fault.
         """
         data = self._calls.body(cancel)
+        if self._is_lenient and not data:
+            what = "an empty answer, which says that there are no pods; answer with an empty PodList"
+            return Reading(faults=(SourceFault(where=self._url, what=what),))
         pods = pods_in(
             data,
             where=self._url,
             source=self._source,
             node_name=self._node_name,
             max_yaml_bytes=self._max_yaml_bytes,
+            is_lenient=self._is_lenient,
         )
         return Reading(pods=tuple(pods))

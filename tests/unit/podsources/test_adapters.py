@@ -513,6 +513,8 @@ class Answers(BaseHTTPRequestHandler):
         body = json.dumps(
             {"kind": "PodList", "apiVersion": "v1", "items": [as_json("a"), as_json("b")]}
         ).encode()
+        if self.path == "/empty":
+            body = b""
         if self.path == "/silent":
             time.sleep(1.0)
             return
@@ -627,6 +629,38 @@ def test_a_long_answer_has_to_be_json(server: str) -> None:
         HttpSource(server + "/yaml").read(ManualCancel())
     allowed = HttpSource(server + "/yaml", max_yaml_bytes=1 << 20)
     assert names(allowed.read(ManualCancel())) == ["a"]
+
+
+def test_an_answer_is_read_as_a_kubelet_reads_it() -> None:
+    """The first document; what it says that it is; and nothing that it does not know."""
+    from nodealloc.podsources._documents import pods_in
+
+    def read(document: object) -> list[str]:
+        data = document if isinstance(document, bytes) else json.dumps(document).encode()
+        return [pod.name for pod in pods_in(data, where="x", source="http", node_name="", is_lenient=True)]
+
+    pod, pods = as_json("a"), {"apiVersion": "v1", "kind": "PodList"}
+    assert read({**pod, "later": 1}) == ["a"]
+    assert read({**pods, "items": [{**pod, "kind": ""}, as_json("b")]}) == ["a", "b"]
+    assert read({**pods, "items": None}) == read(pods) == []
+    assert read(f"{manifest('a')}---\n{manifest('b')}".encode()) == ["a"]
+    for key in ("apiVersion", "kind"):
+        with pytest.raises(DecodeError, match=rf"it is needed; write it @ \$.{key}"):
+            read({name: value for name, value in pod.items() if name != key})
+    with pytest.raises(DecodeError, match="expected a list"):
+        read({**pods, "items": {}})
+    with pytest.raises(DecodeError, match="nothing is in it yet"):
+        read(b" ")
+    with pytest.raises(DecodeError, match="List"):
+        read({**pods, "kind": "List", "items": [pod]})
+
+
+def test_for_a_kubelet_an_answer_without_a_byte_is_no_pods(server: str) -> None:
+    """The source was heard then; by default that is no answer."""
+    reading = HttpSource(server + "/empty", is_lenient=True).read(ManualCancel())
+    assert (reading.pods, reading.is_synced, len(reading.faults)) == ((), True, 1)
+    with pytest.raises(DecodeError, match="empty PodList"):
+        HttpSource(server + "/empty").read(ManualCancel())
 
 
 def test_nonsense_for_an_address_is_refused() -> None:
