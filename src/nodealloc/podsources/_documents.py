@@ -109,7 +109,13 @@ def pods_in(
             yield _pod(document, where, source, node_name)
             continue
         for index, item in enumerate(items):
-            yield _pod(_whole(item), f"{where} items[{index}]", source, node_name)
+            place = f"{where} items[{index}]"
+            try:
+                yield _pod(_whole(item), place, source, node_name)
+            except DecodeError:
+                raise
+            except Exception as error:
+                raise DecodeError(place, [Fault("$", f"{type(error).__name__}: {error}")]) from error
 
 
 def _kubelets_pods(document: object, where: str, source: str, node_name: str) -> Iterator[Pod]:

@@ -247,7 +247,6 @@ class FolderSource:
         if after != _stamp(before) or len(data) != before.st_size:
             known.stamp = after
             return True
-        known.read = known.stamp = after
         try:
             known.pod = pod_in(
                 data,
@@ -260,8 +259,12 @@ class FolderSource:
             )
             known.fault, known.spoilt_since_s = "", None
             self._hear(known.pod, name)
+            known.read = known.stamp = after
         except DecodeError as error:
+            known.read = known.stamp = after
             self._spoil(known, "; ".join(f"{one.reason} @ {one.path}" for one in error.faults), kept=True)
+        except Exception as error:  # noqa: BLE001 - of one file, which is read again; others have nothing to do with it
+            self._spoil(known, f"{type(error).__name__}: {error}")
         return False
 
     def _spoil(self, known: _File, fault: str, *, kept: bool = False) -> None:

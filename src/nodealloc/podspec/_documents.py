@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Mapping
 from typing import Final, TypeAlias, cast
 
@@ -154,8 +155,10 @@ def documents() -> Documents:
     return made
 
 
-def _raw(at: At, _: object) -> object:
+def _raw(at: At, wanted: object) -> object:
     value, path, reader = at
+    if typing.get_origin(wanted) is Mapping:
+        value = reader.mapping(value, path)
     return cast("PodReader", reader).copied_value(value, path, 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, cast
 
@@ -62,6 +63,9 @@ class PodReader(Reader):
             )
         if isinstance(item, int) and item.bit_length() > _BITS:
             self.expected(f"a number of at most {_BITS} bits", item, path)
+        if isinstance(item, float) and not math.isfinite(item):
+            self.expected("a number that JSON can write", item, path)
+            return None
         return item if item is None or isinstance(item, bool | int | float | str) else str(item)
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -30,6 +31,8 @@ from nodealloc.podsources import (
     Reading,
     Rules,
     Saying,
+    _documents,
+    _folder,
     _sources,
     merge_saying,
 )
@@ -130,6 +133,8 @@ def test_a_file_that_is_being_written_is_not_taken(folder: Folder) -> None:
         (manifest("A_b"), "is no valid name"),
         (manifest("a").replace("image", "imgae"), "imgae"),
         ("[" * 5000, "a.yaml"),
+        (manifest("a") + "status: 5", "expected a mapping, found 5 @ $.status"),
+        (manifest("a") + "status: {a: [.nan]}", "found nan @ $.status.a[0]"),
     ],
 )
 def test_what_cannot_be_read_leaves_its_pod_and_says_so(folder: Folder, content: str, words: str) -> None:
@@ -149,6 +154,40 @@ def test_what_cannot_be_read_leaves_its_pod_and_says_so(folder: Folder, content:
     theirs.read(ManualCancel())
     path.write_text(content)
     assert names(theirs.read(ManualCancel())) == ["good"]
+
+
+def test_whatever_a_file_brings_about_is_its_own(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that nobody foresaw is a fault of each look, and others are read."""
+    (folder.path / "bad.yaml").write_text(manifest("bad"))
+    (folder.path / "good.yaml").write_text(manifest("good"))
+    read = _documents.pod_in
+
+    def fails(data: bytes, /, **options: Any) -> Pod:
+        if b"bad" in data:
+            raise KeyError("oops")
+        return read(data, **options)
+
+    monkeypatch.setattr(_folder, "pod_in", fails)
+    for _ in range(3):
+        found = folder.look()
+        assert (names(found), found.is_synced) == (["good"], True)
+        assert faults(found) == "bad.yaml: KeyError: 'oops'"
+    monkeypatch.setattr(_folder, "pod_in", read)
+    assert names(folder.look()) == ["bad", "good"]
+
+
+def test_an_item_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is wrong with it, so that nobody looks through the whole list."""
+    bad = json.dumps({"kind": "PodList", "items": [as_json("a"), {**as_json("b"), "status": 5}]}).encode()
+
+    def read(data: bytes) -> list[Pod]:
+        return [*_documents.pods_in(data, where="http://x", source="http", node_name="")]
+
+    with pytest.raises(DecodeError, match=r"http://x items\[1\]: expected a mapping, found 5 @ \$\.status"):
+        read(bad)
+    monkeypatch.setattr(_documents, "faults_of", lambda pod: {}[pod.name])
+    with pytest.raises(DecodeError, match=r"http://x items\[0\]: KeyError: 'a'"):
+        read(bad)
 
 
 def test_a_uid_of_its_own_stays_through_every_edit(folder: Folder) -> None:

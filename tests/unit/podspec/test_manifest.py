@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -72,6 +72,27 @@ def faults(manifest: object) -> dict[str, str]:
 def test_what_is_no_pod_is_refused(junk: object) -> None:
     """A list, a text, nothing, or another kind is named for what it is."""
     assert all(reason for reason in faults(junk).values())
+
+
+@pytest.mark.parametrize(
+    ("section", "fields", "path"),
+    [
+        ("", {"status": 5}, "$.status"),
+        ("", {"status": []}, "$.status"),
+        ("", {"status": {"phase": [float("nan")]}}, "$.status.phase[0]"),
+        ("metadata", {"ownerReferences": [{"uid": float("nan")}]}, "$.metadata.ownerReferences[0].uid"),
+        ("spec", {"schedulerName": float("-inf")}, "$.spec.schedulerName"),
+        ("spec", {"volumes": [{"name": "v", "own": {"a": float("inf")}}]}, "$.spec.volumes[0].own.a"),
+    ],
+)
+def test_what_is_carried_along_can_be_written_again(
+    section: str, fields: dict[str, object], path: str
+) -> None:
+    """A status is a mapping, and JSON has all numbers: whoever writes the pod down would fail."""
+    manifest: dict[str, object] = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}}
+    part = cast("dict[str, object]", manifest[section]) if section else manifest
+    part.update(fields)
+    assert list(faults(manifest)) == [path]
 
 
 def with_resources(**resources: object) -> dict[str, object]:
