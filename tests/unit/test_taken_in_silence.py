@@ -53,10 +53,10 @@ from nodealloc.podfacts import (
     PodStatus,
     host_ports_of,
 )
-from nodealloc.podlife import ImageFacts, NodeSettings, PodFolders, Preparation
-from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling
+from nodealloc.podlife import ImageFacts, NodeSettings, PodFolders, PodSeen, Preparation, Restarts
+from nodealloc.podsources import FolderSource, HttpSource, MergedSayings, PodSources, Polling
 from nodealloc.podspec import Pod, ProfileType, Quantity, TcpSocketAction
-from nodealloc.podstatus import JsonLinesSink, Observed, TellingOptions, status_of
+from nodealloc.podstatus import CallSink, JsonLinesSink, Observed, StatusManager, TellingOptions, status_of
 from nodealloc.probes import (
     Asking,
     ContainerKind,
@@ -419,6 +419,26 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "more than all for pods": (
         lambda: usable_by_pods({"cpu": Quantity.of(4)}, Reservation(system_reserved={"cpu": -1})),
         "system-reserved cpu -1 is negative; reserve 0 or more",
+    ),
+    "a pod's uid for several": (
+        lambda: StatusManager(CallSink(print, print), World("pods"), executor=ManualExecutor()).heard("abc"),
+        "StatusManager.heard: uids: expected several of text, found 'abc'",
+    ),
+    "a container for several": (
+        lambda: Restarts().poked("web"),
+        "Restarts.poked: names: expected several of text, found 'web'",
+    ),
+    "a source for several": (
+        lambda: MergedSayings().has_heard("file"),
+        "MergedSayings.has_heard: sources: expected several of text, found 'file'",
+    ),
+    "an init container for several": (
+        lambda: PodSeen(report=PodReport(uid="u"), completed=wrong("migrate")),
+        "PodSeen: completed: expected a set of text, found 'migrate'",
+    ),
+    "a pod that nobody has seen": (
+        lambda: PodSeen(report=wrong(None)),
+        "PodSeen: report: expected a PodReport",
     ),
     "capacity without memory": (
         lambda: NodePlan.of(KubeletConfig(), MACHINE, name="n", capacity={}, kernel="6.1"),

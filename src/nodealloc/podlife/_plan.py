@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed_fields
 from nodealloc.runtime import ContainerEnd, Exit, PodReport
 
 __all__ = ["ContainerPart", "ContainerStep", "Held", "PodPlan", "PodSeen", "Stop", "StopReason", "Why"]
@@ -94,6 +95,7 @@ class Held:
     message: str = ""
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class PodSeen:
     """What is known of a pod when its next steps are decided.

@@ -11,7 +11,7 @@ from typing import Final
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import within
 from nodealloc._frozen import Frozen, freeze
-from nodealloc._typed import typed_fields, typed_methods
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc._units import duration_text
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import EventKind, Exited, PodEvent, PodIdentity
@@ -206,6 +206,7 @@ class Restarts:
         kept = {key: one for key, one in self.entries.items() if not policy.is_over(one, now_s)}
         return self if len(kept) == len(self.entries) else Restarts(entries=kept)
 
+    @typed
     def poked(self, names: Iterable[str] = (), /) -> Restarts:
         """With nothing held back of these containers, of all where none is named: they start now."""
         wanted = set(names)

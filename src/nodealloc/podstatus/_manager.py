@@ -184,6 +184,7 @@ class StatusManager(Group, Generic[W]):
         """Why the sink has not taken what is true of a pod, if it was asked."""
         return self._telling.failures(uid)
 
+    @typed
     def heard(self, uids: Iterable[str] = ()) -> None:
         """Every source of pods was heard: a remembered pod that nobody has is gone.
 
