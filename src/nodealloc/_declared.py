@@ -113,6 +113,7 @@ class Documents:
         hints = typing.get_type_hints(kind)
         fields: dict[str, _Field] = {}
         needed: list[tuple[str, str]] = []
+        bare: list[str] = []
         for one in attrs.fields(kind):
             wire = wire_of(one.metadata)
             if wire.skip:
@@ -123,16 +124,20 @@ class Documents:
             plain = next((one for one in _UNBOUNDED if hint is one and not wire.raw), None)
             unset = "" if isinstance(hint, type) and issubclass(hint, enum.Enum) else wire.unset
             fields[key] = (one.alias or one.name, hook, hint, wire.check, plain, unset)
-            if wire.required:
+            if wire.required or one.default is attrs.NOTHING:
                 needed.append((key, one.name))
+            if one.default is attrs.NOTHING:
+                bare.append(one.name)
         take = _fields_reader(fields, needed, self._unsupported.get(kind, {}))
         check = self._checks.get(kind)
         build = self._builders.get(kind)
+        # Without one of these nothing of the class can be made; a builder knows what to do.
+        without = frozenset(bare) if build is None else frozenset[str]()
 
         def read(at: At, _: object) -> object:
             value, path, reader = at
             made = take(value, path, reader)
-            if made is None:
+            if made is None or not made.keys() >= without:
                 return FAULTY
             result = kind(**made) if build is None else build(made, path, reader)
             if check is not None:

@@ -127,6 +127,26 @@ def test_a_value_without_a_room_is_refused(tmp_path: Path, field: str, value: ob
         config(tmp_path, **{field: value})
 
 
+@pytest.mark.parametrize(
+    ("reservation", "words"),
+    [
+        ({"limits": {"memory": "1Gi"}}, "a numaNode is needed @ $.reservedMemory[0].numaNode"),
+        (
+            {"numaNode": "a", "limits": {}},
+            "expected a whole number, found 'a' @ $.reservedMemory[0].numaNode",
+        ),
+        ({"numaNode": 0}, "a limits is needed @ $.reservedMemory[0].limits"),
+        ({}, "a numaNode and a limits is needed @ $.reservedMemory[0]"),
+    ],
+)
+def test_a_part_that_lacks_what_it_needs_is_named(
+    tmp_path: Path, reservation: dict[str, object], words: str
+) -> None:
+    """What has no default is needed, whether it is absent or wrong."""
+    with pytest.raises(DecodeError, match=re.escape(words) + "$"):
+        config(tmp_path, reservedMemory=[reservation])
+
+
 def test_memory_and_swap_of_cgroup_v2_follow_the_document(tmp_path: Path) -> None:
     """Each word reaches the options of pods; under cgroup v1 nothing of it is asked for."""
     told = config(
