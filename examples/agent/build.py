@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ class Stage:
         plugins: From the node to who talks to device plugins, and what drives it; None for
             plugins behind sockets.
         sink: Is told of pods; None for the file of the place.
+        say: Is told what sources cannot read, line by line; None for nobody.
     """
 
     executor: Executor | None = None
@@ -49,9 +51,10 @@ class Stage:
     volumes: Callable[[PodSource], VolumeManager] | None = None
     plugins: Callable[[NodeAllocator], tuple[DevicePlugins, Sequence[Driven]]] | None = None
     sink: Sink | None = None
+    say: Callable[[str], object] | None = None
 
 
-MACHINE: Final = Stage()
+MACHINE: Final = Stage(say=lambda line: print(line, file=sys.stderr, flush=True))
 
 
 def node_of(plan: NodePlan, store: Store) -> NodeAllocator:

@@ -182,7 +182,7 @@ class _Parts:
         wakers, path = dict(self.place.wakers), self.config.static_pod_path
         if path and (waker := watcher_of(Path(path), below=False)) is not None:
             wakers["file"] = waker
-        return pod_sources(
+        sources = pod_sources(
             self.config,
             node_name=self.plan.view.name,
             editions=self.was.editions,
@@ -193,6 +193,9 @@ class _Parts:
             executor=self.stage.executor,
             clock=self.stage.clock,
         )
+        if self.stage.say is not None:
+            sources.tell_faults(self.stage.say)
+        return sources
 
     @cached_property
     def probing(self) -> Probing[PodFacts]:

@@ -33,6 +33,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
+from nodealloc.podsources._answers import FaultLines, SourceAnswer
 from nodealloc.podsources._changes import MergedSayings, Saying
 from nodealloc.podsources._editions import Editions, PodForms
 from nodealloc.podsources._merge import merge_saying
@@ -41,7 +42,7 @@ from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
 from nodealloc.podspec._origin import API
 
-__all__ = ["PodSources", "Polling", "SourceAnswer"]
+__all__ = ["PodSources", "Polling"]
 
 _log = logging.getLogger("nodealloc.podsources")
 _REST_S: Final = 60.0
@@ -76,29 +77,6 @@ class Polling:
     def period_of(self, source: str, /) -> float:
         """From one reading of a source to the next, in seconds."""
         return self.periods.get(source, self.period_s)
-
-
-@attrs.frozen(kw_only=True)
-class SourceAnswer:
-    """What came of reading one source.
-
-    Attributes:
-        number: Of the hurry that was answered; a higher one is still to be.
-        count: Answers so far.
-        tried_s: When the last try ended, on the engine's clock.
-        due_s: When it is read again.
-        faults: What could not be read in the last answer.
-        events: Pods of the last answer that were refused.
-        error: Why there was no answer at the last try; "" where there was one.
-    """
-
-    number: int = 0
-    count: int = 0
-    tried_s: float = 0.0
-    due_s: float = 0.0
-    faults: tuple[SourceFault, ...] = ()
-    events: tuple[PodEvent, ...] = ()
-    error: str = ""
 
 
 @attrs.frozen
@@ -233,6 +211,7 @@ class PodSources(Group):
         self._wakers = dict(wakers or {})
         self._threads: list[threading.Thread] = []
         self._ending = threading.Event()
+        self._fault_lines: list[FaultLines] = []
         self._has_ended: Callable[[str], bool] | None = None
         self._remember, self._seen, self._rules = remember, seen, rules
         for name, known in (editions or {}).items():
@@ -292,6 +271,14 @@ class PodSources(Group):
         `PodLives` says it of its own pods. It is called on the threads that read, from the next reading on.
         """
         self._has_ended = has_ended
+
+    def tell_faults(self, tell: Callable[[str], object], /) -> None:
+        """Call this with a line for each fault of a source when it appears or changes, and when it is gone.
+
+        A fault is a file that cannot be read, a folder that is not there, a source without an answer. It
+        is called on the threads that read, and is to return at once.
+        """
+        self._fault_lines.append(FaultLines(self.answers, tell))
 
     def _check(self, source: str) -> None:
         if source not in self._names:

@@ -36,6 +36,7 @@ from nodealloc.podsources import (
     _sources,
     merge_saying,
 )
+from nodealloc.podsources._ports import SourceFault
 from nodealloc.podspec import Container, Pod
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
@@ -760,6 +761,49 @@ def test_a_failing_source_keeps_what_it_said_last() -> None:
         until(lambda: len(sources.pods) == 0)
     finally:
         sources.stop()
+
+
+@attrs.define
+class Says:
+    """A source of one answer, which a test changes."""
+
+    answer: Reading | OSError
+
+    def read(self, _cancel: Cancel, /) -> Reading:
+        """The answer."""
+        if isinstance(self.answer, OSError):
+            raise self.answer
+        return self.answer
+
+
+def test_a_fault_is_told_once_and_once_more_when_it_is_gone() -> None:
+    """A line each, also of a source without an answer; what stays as it is is not told again."""
+    files, other = Says(Reading()), Says(Reading())
+    clock, executor = VirtualClock(), ManualExecutor()
+    sources = PodSources({"file": files, "api": other}, executor=executor, clock=clock)
+    lines: list[str] = []
+    sources.tell_faults(lines.append)
+
+    def reads() -> list[str]:
+        lines.clear()
+        for name in ("file", "api"):
+            sources.hurry(name)
+        clock.advance(3.0)
+        sources.run_until_quiet()
+        executor.run_all()
+        sources.run_until_quiet()
+        return sorted(lines)
+
+    assert reads() == []
+    bad = SourceFault(where="a.yaml", what="no YAML")
+    files.answer = Reading(faults=(bad, SourceFault(where="a.yaml", what="too\n long")))
+    other.answer = OSError("away")
+    assert reads() == ["a.yaml: no YAML; too long", "source api: away"]
+    assert reads() == []
+    files.answer = Reading(faults=(bad,))
+    assert reads() == ["a.yaml: no YAML"]
+    files.answer = other.answer = Reading()
+    assert reads() == ["a.yaml: no fault any more", "source api: no fault any more"]
 
 
 def test_a_reading_that_brings_the_same_costs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
