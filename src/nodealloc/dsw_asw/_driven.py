@@ -118,7 +118,7 @@ class Driven(abc.ABC):
         """Block until a pass would find something to do, at most `timeout_s` real seconds."""
         left = [wait for wait in (self.seconds_to_next(), timeout_s) if wait is not None]
         if not self.has_work:
-            self._work.wait(min(left, default=None))
+            self._work.wait(min([*left, threading.TIMEOUT_MAX]))  # Python refuses to wait longer
         return self.has_work
 
     @typed

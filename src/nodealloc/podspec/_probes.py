@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
-from nodealloc.podspec._checks import at_least, one_of, port_or_name, whole_port
+from nodealloc.podspec._checks import at_least, between, one_of, port_or_name, whole_port
 
 __all__ = [
     "ExecAction",
@@ -20,6 +20,9 @@ __all__ = [
     "SleepAction",
     "TcpSocketAction",
 ]
+
+_MOST: Final = 2**31 - 1
+"""Of the numbers of a probe: 32 bits for the API, and 68 years for whoever waits."""
 
 
 @typed_fields
@@ -133,12 +136,14 @@ class Probe:
     http_get: HttpGetAction | None = None
     tcp_socket: TcpSocketAction | None = None
     grpc: GrpcAction | None = None
-    initial_delay_seconds: int = attrs.field(default=0, metadata=wire(check=at_least(0)))
-    timeout_seconds: int = attrs.field(default=1, metadata=wire(check=at_least(1), unset=0))
-    period_seconds: int = attrs.field(default=10, metadata=wire(check=at_least(1), unset=0))
-    success_threshold: int = attrs.field(default=1, metadata=wire(check=at_least(1), unset=0))
-    failure_threshold: int = attrs.field(default=3, metadata=wire(check=at_least(1), unset=0))
-    termination_grace_period_seconds: int | None = attrs.field(default=None, metadata=wire(check=at_least(1)))
+    initial_delay_seconds: int = attrs.field(default=0, metadata=wire(check=between(0, _MOST)))
+    timeout_seconds: int = attrs.field(default=1, metadata=wire(check=between(1, _MOST), unset=0))
+    period_seconds: int = attrs.field(default=10, metadata=wire(check=between(1, _MOST), unset=0))
+    success_threshold: int = attrs.field(default=1, metadata=wire(check=between(1, _MOST), unset=0))
+    failure_threshold: int = attrs.field(default=3, metadata=wire(check=between(1, _MOST), unset=0))
+    termination_grace_period_seconds: int | None = attrs.field(
+        default=None, metadata=wire(check=between(1, _MOST))
+    )
 
     ACTIONS: ClassVar[tuple[str, ...]] = ("exec", "httpGet", "tcpSocket", "grpc")
 

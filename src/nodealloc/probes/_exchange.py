@@ -18,6 +18,7 @@ from nodealloc.probes._ports import Exchange
 from nodealloc.probes._replies import Reply
 
 __all__ = [
+    "LONGEST_S",
     "answered",
     "asked",
     "connected",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 Waits: TypeAlias = Generator[tuple[socket.socket, int], None, None]
+LONGEST_S: Final = 86_400.0
+"""Of one wait for the kernel, which counts milliseconds in 32 bits."""
 _READ: Final = selectors.EVENT_READ
 _WRITE: Final = selectors.EVENT_WRITE
 _LEAVE_NO_PORT: Final = struct.pack("ii", 1, 0)
@@ -161,8 +164,8 @@ def received(one: socket.socket, most_bytes: int, /) -> Generator[tuple[socket.s
 
 
 def answered(exchange: Exchange, timeout_s: float, /) -> Reply:
-    """Wait for one exchange on this thread."""
-    until_s = time.monotonic() + timeout_s
+    """Wait for one exchange on this thread, a day at most."""
+    until_s = time.monotonic() + min(timeout_s, LONGEST_S)
     with selectors.DefaultSelector() as selector:
         try:
             one, events = next(exchange)

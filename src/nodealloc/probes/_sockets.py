@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, cast
 
+from nodealloc.probes._exchange import LONGEST_S
 from nodealloc.probes._ports import Exchange
 from nodealloc.probes._replies import Reply, ReplyKind
 
@@ -103,7 +104,7 @@ class Sockets(Generic[T]):
         sent, self._sent = self._sent, []
         if sent:
             timeout_s = 0.0
-        for fd, _ in self._epoll.poll(None if timeout_s is None else max(0.0, timeout_s)):
+        for fd, _ in self._epoll.poll(None if timeout_s is None else min(max(0.0, timeout_s), LONGEST_S)):
             if fd == self._hears_fd:
                 with contextlib.suppress(OSError):
                     while self._hears.recv(_ENOUGH):

@@ -67,6 +67,14 @@ def test_the_loop_sleeps_until_something_changes() -> None:
     assert bench.domain.machine == {"a": 1}
 
 
+def test_the_loop_sleeps_however_far_the_next_moment_is() -> None:
+    """Python refuses to wait for centuries, which would have ended the thread that drives."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+    threading.Timer(0.05, bench.desired.put, ("a", 1)).start()
+    assert bench.reconciler.wait_for_work(2.0**62)
+    bench.reconciler.close()
+
+
 def test_asyncio_hosts_wait_without_blocking() -> None:
     """`result_async` ends on success, and names what is missing on time-out."""
     bench = Bench(ThreadExecutor(), resync_s=None)

@@ -95,6 +95,28 @@ def test_what_is_carried_along_can_be_written_again(
     assert list(faults(manifest)) == [path]
 
 
+@pytest.mark.parametrize(
+    ("field", "least"),
+    [
+        ("initialDelaySeconds", 0),
+        ("timeoutSeconds", 1),
+        ("periodSeconds", 1),
+        ("successThreshold", 1),
+        ("failureThreshold", 1),
+        ("terminationGracePeriodSeconds", 1),
+    ],
+)
+@pytest.mark.parametrize("value", [2**31, 2**62])
+def test_no_number_of_a_probe_is_beyond_what_can_be_waited_for(field: str, least: int, value: int) -> None:
+    """The API has 32 bits for them."""
+    probe = {"tcpSocket": {"port": 1}, field: value}
+    kind = "readinessProbe" if field == "successThreshold" else "livenessProbe"
+    found = faults(
+        {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i", kind: probe}]}}
+    )
+    assert found == {f"$.spec.containers[0].{kind}.{field}": f"{value} is outside {least} to 2147483647"}
+
+
 def with_resources(**resources: object) -> dict[str, object]:
     """A pod of one container with these resources."""
     container = {"name": "c", "resources": resources}

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from nodealloc.probes import Reply, ReplyKind
+from nodealloc.podspec import TcpSocketAction
+from nodealloc.probes import Question, Reply, ReplyKind, TcpProber
 from nodealloc.probes._exchange import received
 from nodealloc.probes._ports import Exchange
 from nodealloc.probes._sockets import Sockets
@@ -73,3 +74,18 @@ def heard_on(one: socket.socket) -> Exchange:
     yield one, selectors.EVENT_READ
     said = yield from received(one, 64)
     return Reply(ReplyKind.SUCCESS, said.decode())
+
+
+def test_an_answer_may_take_as_long_as_anybody_says() -> None:
+    """Centuries as well: the kernel, which would refuse such a wait, is asked for shorter ones."""
+    ages_s = 2.0**62
+    with socket.create_server(("127.0.0.1", 0)) as served:
+        port = served.getsockname()[1]
+        question = Question(
+            action=TcpSocketAction(port=port), address="127.0.0.1", port=port, timeout_s=ages_s
+        )
+        assert TcpProber().probe(question).kind is ReplyKind.SUCCESS
+    sockets: Sockets[int] = Sockets(lambda _token, _reply: None)
+    sockets.wake()
+    sockets.turn(ages_s, time.monotonic)
+    sockets.close()
