@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodealloc.checkpoint import MemoryStore, inspect
+from nodealloc.checkpoint import JsonCheckpoint, MemoryStore, inspect
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import CPUSet
@@ -38,7 +38,9 @@ def restored(empty: Snapshot, folder: str, /, *, whole: bool = False) -> tuple[S
         one.key: one.value for one in found if one.is_good and one.value is not None and not one.is_set_aside
     }
     notes = [f"{one.place}: {one.reason}" for one in found if not one.is_good]
-    node = NodeAllocator(empty, MemoryStore(FORMATS, data={key: one.marshal() for key, one in good.items()}))
+    # Rows of an agent's other packages stand there as well; they say nothing of what is held.
+    formats = {**FORMATS, "*": JsonCheckpoint.unmarshal}
+    node = NodeAllocator(empty, MemoryStore(formats, data={key: one.marshal() for key, one in good.items()}))
     report = node.start()
     notes += [] if report.is_clean else [str(report)]
     return node.snapshot, notes
