@@ -11,8 +11,10 @@ if __name__ == "__main__":
 import argparse
 import contextlib
 import ctypes
+import ipaddress
 import linecache
 import os
+import re
 import signal
 import socket
 import sys
@@ -44,14 +46,38 @@ if TYPE_CHECKING:
     from examples.processes import ProcessRuntime
 
 _ARENA_MAX: Final = -8  # malloc.h
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; name a folder, such as build/agent")
+    return Path(text)
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no IP address; give one such as 10.0.0.1") from None
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name; write lower-case letters, digits, '-' and '.'"
+        )
+    return text
 
 
 def options() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(prog="python -m examples.agent", description=__doc__)
     parser.add_argument("--config", type=Path, required=True, help="a KubeletConfiguration, YAML or JSON")
-    parser.add_argument("--root", type=Path, default=Path("build/agent"), help="folder of all that is kept")
+    parser.add_argument(
+        "--root", type=_folder, default=Path("build/agent"), help="folder of all that is kept"
+    )
     parser.add_argument("--logs", type=Path, help="folder of logs (default: below --root)")
     parser.add_argument("--links", type=Path, help="folder of links to each container's log")
     parser.add_argument(
@@ -61,8 +87,8 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--status", type=Path, help="file of what pods are told to be (default: below --root)"
     )
-    parser.add_argument("--node", default=socket.gethostname().lower(), help="name of the node")
-    parser.add_argument("--node-ip", default="127.0.0.1", help="address of the node")
+    parser.add_argument("--node", type=_name, default=socket.gethostname().lower(), help="name of the node")
+    parser.add_argument("--node-ip", type=_address, default="127.0.0.1", help="address of the node")
     parser.add_argument("--rules", choices=("right", "kubelet"), default="right")
     parser.add_argument("--machine", metavar="TEXT|FILE|DIR", help="give out another machine than this one")
     return parser.parse_args()

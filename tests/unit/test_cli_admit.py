@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from nodealloc._cli import main
+from nodealloc.agent import AGENT_FORMATS
+from nodealloc.checkpoint import FileStore, row_key
+from nodealloc.podsources import SOURCE_ROWS, Editions, editions_to_checkpoint
 
 MACHINE = "2 sockets x 4 cores, memory=8Gi, hugepages=2Mi:8"
 FILES = Path(__file__).parent.parent / "vectors" / "state_files"
@@ -235,6 +238,47 @@ def test_topology_draws_a_line_of_text_and_who_holds_what(
     assert main(["topology", "--machine", machine, "--store", str(tmp_path)]) == 0
     picture = capsys.readouterr().out
     assert all(workload[:8] in picture for workload in entries)
+
+
+def test_rows_of_other_packages_say_nothing_of_what_is_held(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A whole agent's store is no damaged one."""
+    with FileStore(tmp_path / "store", AGENT_FORMATS) as store:
+        store.commit({row_key(SOURCE_ROWS, "file"): editions_to_checkpoint(Editions())})
+    assert main(["topology", "--machine", MACHINE, "--store", str(tmp_path / "store")]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--policy", "single"), "--policy: unknown topology policy 'single'; choose one of none,"),
+        (("--policy-options", "a=b"), "--policy-options: topology policy option a='b': expected"),
+        (("--scope", "Pod"), "--scope: unknown topology scope 'Pod'; choose one of container, pod"),
+        (("--cpu-options", "a=true"), "--cpu-options: CPU policy options: unknown option"),
+        (("--reserved-cpus", "0-99"), "--reserved-cpus 0-99: CPUs 8-99 are not online; the machine has 0-7"),
+        (
+            ("--allocatable", "foo=1"),
+            "--allocatable foo=1: 'foo' is no resource of a node; name cpu, memory,",
+        ),
+        (("--allocatable", "memory=-1"), "--allocatable memory=-1: memory: -1 is asked for"),
+    ],
+)
+def test_a_refused_option_is_named(node: Node, option: tuple[str, str], words: str) -> None:
+    """With what would be right."""
+    file = node.folder / "pod.json"
+    file.write_text(json.dumps(pod("web", cpu=1)))
+    assert main(["admit", "--machine", MACHINE, *option, str(file)]) == 2
+    assert words in node.capsys.readouterr().err
+
+
+def test_a_manifest_with_another_status_is_named(node: Node) -> None:
+    """By its file."""
+    file = node.folder / "pod.json"
+    file.write_text(json.dumps({**pod("web", cpu=1), "status": 5}))
+    assert main(["admit", "--machine", MACHINE, str(file)]) == 2
+    assert f"{file}: expected a mapping, found 5 @ $.status" in node.capsys.readouterr().err
 
 
 def test_a_refusal_in_text_tells_why_pod_by_pod(node: Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shutil
 import sys
@@ -15,14 +16,14 @@ from nodealloc._cli._devices import counts_of, with_devices
 from nodealloc._cli._machines import HELP, held_by, pairs, restored
 from nodealloc._texts import documents_of
 from nodealloc.admission import chain_of
-from nodealloc.cpuset import CpuAllocator, CPUSet, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CPUSet, StaticOptions, StaticPolicy
 from nodealloc.devices import DeviceAllocator, Phase
 from nodealloc.errors import ConfigurationError, DecodeError, Fault
 from nodealloc.idset import NodeSet
 from nodealloc.machine import Machine, draw_text, named_machine
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
-from nodealloc.podspec import Container, Json, Pod, Quantity, Resources, resources
+from nodealloc.podspec import Container, Json, Pod, Quantity, Resources, page_bytes, resources
 from nodealloc.topology import (
     Holding,
     NumaMask,
@@ -39,6 +40,7 @@ from nodealloc.verdicts import Admitted, Refused, Verdict
 __all__ = ["add_arguments", "run"]
 
 _LISTS = ("List", "PodList")
+_COUNTED = ("cpu", "memory", "ephemeral-storage", "pods")
 _PODS = "110"
 """As a kubelet takes unless it is told otherwise."""
 
@@ -122,28 +124,46 @@ def _answers(pods: Iterator[Pod], view: NodeView, snapshot: Snapshot) -> tuple[l
     return answers, snapshot
 
 
+@contextlib.contextmanager
+def _option(name: str) -> Iterator[None]:
+    """Says which option is refused, before why."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+
+
 def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
-    policy = Policy.parse(str(arguments.policy), pairs(str(arguments.policy_options), "--policy-options"))
-    cpus = StaticPolicy.of(
-        machine,
-        reserved=_cpus(str(arguments.reserved_cpus)),
-        options=pairs(str(arguments.cpu_options), "--cpu-options"),
-        topology_policy=policy.name.value,
-    )
+    with _option("--policy"):
+        name = Policy.parse(str(arguments.policy)).name.value
+    options = pairs(str(arguments.policy_options), "--policy-options")
+    with _option("--policy-options"):
+        policy = Policy.parse(name, options)
+    with _option("--scope"):
+        scope = Scope.parse(str(arguments.scope))
+    options = pairs(str(arguments.cpu_options), "--cpu-options")
+    with _option("--cpu-options"):
+        cpu_options = StaticOptions.from_kubelet(options)
+    reserved = _cpus(str(arguments.reserved_cpus), machine)
+    cpus = StaticPolicy.of(machine, reserved=reserved, options=cpu_options, topology_policy=name)
     devices = DeviceAllocator(nodes=tuple(machine.nodes) or (0,), awaited=frozenset())
     return Snapshot.of(
         machine,
         policy=policy,
-        scope=Scope.parse(str(arguments.scope)),
+        scope=scope,
         allocators=(CpuAllocator(policy=cpus), MemoryAllocator.of(machine), devices),
     )
 
 
-def _cpus(text: str) -> CPUSet:
+def _cpus(text: str, machine: Machine) -> CPUSet:
     try:
-        return CPUSet.parse(text)
+        found = CPUSet.parse(text)
     except DecodeError as error:
         raise DecodeError(f"--reserved-cpus {text}", error.faults) from None
+    if strange := found - machine.online:
+        known = f"the machine has {machine.online}"
+        raise ConfigurationError(f"--reserved-cpus {text}: CPUs {strange} are not online; {known}")
+    return found
 
 
 def _with_devices(snapshot: Snapshot, options: Sequence[str]) -> Snapshot:
@@ -172,10 +192,11 @@ def _allocatable(machine: Machine, snapshot: Snapshot, said: Sequence[str]) -> R
     }
     said_amounts = pairs("", "--allocatable", *said)
     for resource, amount in said_amounts.items():
-        try:
+        with _option(f"--allocatable {resource}={amount}"):
             resources({resource: amount})
-        except ConfigurationError as error:
-            raise ConfigurationError(f"--allocatable {resource}={amount}: {error}") from None
+            if resource not in _COUNTED and page_bytes(resource) is None and "/" not in resource:
+                known = f"{', '.join(_COUNTED)}, hugepages-SIZE, or a device's such as example.com/gpu"
+                raise ConfigurationError(f"{resource!r} is no resource of a node; name {known}")
     return resources(found | said_amounts)
 
 

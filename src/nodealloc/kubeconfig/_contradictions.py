@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from nodealloc.cgroups import Enforce
 from nodealloc.errors import ConfigurationError
+from nodealloc.idset import CPUSet
 from nodealloc.kubeconfig._configuration import KubeletConfig
+from nodealloc.memblocks import MemoryPolicy
+from nodealloc.podspec import resources
+from nodealloc.podspec._checks import subdomain
 
-__all__ = ["check_fields", "word"]
+__all__ = ["check_fields", "check_node", "word"]
 
 E = TypeVar("E", bound=enum.Enum)
 
@@ -32,14 +37,49 @@ _NEEDS: Final[Mapping[str, tuple[str, bool]]] = {
 
 Source: Kubernetes v1.32 ``cm/cpumanager/policy_options.go``, ``cm/topologymanager/policy_options.go``.
 """
+_SHORTEST_S: Final = 0.001
+_LONGEST_S: Final = 1.0
+"""Of a period of CPU quotas, as the kernel takes them."""
 _RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
 def check_fields(config: KubeletConfig, /) -> None:
     """Raises `ConfigurationError` for the first field with which a kubelet does not start."""
+    _check_amounts(config)
     _check_features(config)
     _check_levels(config.enforce_node_allocatable)
     _check_reserved(config)
+
+
+def check_node(name: str, /) -> None:
+    """Raises `ConfigurationError` for a name that no node can have."""
+    if reason := subdomain(name):
+        raise ConfigurationError(f"NodePlan.of, name of the node: {reason}")
+
+
+def _check_amounts(config: KubeletConfig) -> None:
+    """Words and amounts that are looked at further on, where nobody knows any more whose they are."""
+    for field, amounts in (
+        ("kubeReserved", config.kube_reserved),
+        ("systemReserved", config.system_reserved),
+    ):
+        for name, amount in amounts.items():
+            with _named(f"{field}.{name}"):
+                resources({name: amount})
+    with _named("reservedSystemCPUs"):
+        CPUSet.parse(config.reserved_system_cpus)
+    period_s = config.cpu_cfs_quota_period_s
+    if not _SHORTEST_S <= period_s <= _LONGEST_S:
+        raise ConfigurationError(f"cpuCFSQuotaPeriod is {period_s:g} s; give 1ms to 1s")
+    word(MemoryPolicy, "memoryManagerPolicy", config.memory_manager_policy)
+
+
+@contextlib.contextmanager
+def _named(field: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{field}: {error}") from error
 
 
 def _check_features(config: KubeletConfig) -> None:

@@ -16,7 +16,7 @@ from nodealloc.devices import DeviceAllocator
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 from nodealloc.kubeconfig._configuration import KubeletConfig
-from nodealloc.kubeconfig._contradictions import check_fields, word
+from nodealloc.kubeconfig._contradictions import check_fields, check_node, word
 from nodealloc.machine import Machine
 from nodealloc.memblocks import MemoryAllocator, UnpinnedMemory, check_reserved
 from nodealloc.podfacts import NodeView
@@ -100,6 +100,8 @@ class NodePlan:
             raise wrong(
                 "NodePlan.of: capacity", dict(capacity), f"{lacking[0]} too; machine_capacity tells all"
             )
+        check_node(name)
+        check_fields(config)
         whole = {**capacity, **resources({"pods": config.max_pods})}
         reservation = Reservation(
             kube_reserved=resources(config.kube_reserved),
@@ -110,7 +112,6 @@ class NodePlan:
         left = allocatable(whole, reservation, online=machine.online)
         usable = usable_by_pods(whole, reservation)
         pods = _pod_options(config, machine, usable, unified=unified, swap_bytes=swap_bytes)
-        check_fields(config)
         sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
         return cls(
             empty=_empty(config, machine, reservation, usable["memory"] - left["memory"]),

@@ -147,6 +147,32 @@ def test_a_part_that_lacks_what_it_needs_is_named(
         config(tmp_path, reservedMemory=[reservation])
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("systemReserved", {"cpu": "-1"}, "systemReserved.cpu: cpu: -1 is asked for; ask for 0 or more"),
+        ("kubeReserved", {"memory": ""}, "kubeReserved.memory: quantity '': not a quantity; write a number"),
+        ("reservedSystemCPUs", "a", "reservedSystemCPUs: CPU set: expected a decimal id, found 'a'"),
+        ("memoryManagerPolicy", "static", "memoryManagerPolicy is 'static'; give None, Static, BestEffort"),
+        ("cpuCFSQuotaPeriod", "2s", "cpuCFSQuotaPeriod is 2 s; give 1ms to 1s"),
+    ],
+)
+def test_a_value_that_a_plan_refuses_is_told_by_the_name_of_its_field(
+    tmp_path: Path, field: str, value: object, words: str
+) -> None:
+    """With what would be right."""
+    with pytest.raises(ConfigurationError, match="^" + re.escape(words)):
+        planned(config(tmp_path, **{field: value}), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "A b", "n_1"])
+def test_a_node_has_a_name_that_the_api_takes(tmp_path: Path, name: str) -> None:
+    """It is a label's value, and stands in the names of static pods."""
+    capacity = machine_capacity(MACHINE, folder=tmp_path)
+    with pytest.raises(ConfigurationError, match=f"name of the node: '{name}' is no valid name"):
+        NodePlan.of(config(tmp_path), MACHINE, name=name, capacity=capacity, kernel="6.1.0")
+
+
 def test_memory_and_swap_of_cgroup_v2_follow_the_document(tmp_path: Path) -> None:
     """Each word reaches the options of pods; under cgroup v1 nothing of it is asked for."""
     told = config(
