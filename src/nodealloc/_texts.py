@@ -31,11 +31,13 @@ def documents_of(data: bytes | str, where: str, /, *, max_yaml_bytes: int | None
             one is refused unread. None for any.
 
     Raises:
-        DecodeError: It is neither JSON nor YAML, or it is YAML that is too long, or PyYAML is not installed.
+        DecodeError: It is neither JSON nor YAML, has a key twice in one mapping, or is YAML that is too
+            long, or PyYAML is not installed.
     """
     text = _decoded(data, where)
     try:
-        documents = [json.loads(text)]
+        # What has a key twice is refused by the reader of YAML, which knows where it stands.
+        documents = [json.loads(text, object_pairs_hook=_fields)]
     except (ValueError, RecursionError):
         _check_length(text, where, max_yaml_bytes)
         documents = [] if not text.strip() else _yaml_documents(text, where)
@@ -75,6 +77,13 @@ def _decoded(data: bytes | str, where: str) -> str:
         return data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
         raise DecodeError(where, [Fault("$", f"byte {error.start} is no UTF-8; write text")]) from None
+
+
+def _fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
 
 
 def _json(text: str, where: str) -> object:

@@ -41,6 +41,8 @@ _OF_A_DOCUMENT: Final = 10
 """Values that a document counts for besides its own: beginning one costs as much."""
 _DEEPEST: Final = 100
 """Levels of lists and mappings."""
+_SHOWN: Final = 40
+"""Characters of a key that are shown."""
 _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What libyaml says from PyYAML 6.0.4 on, which reads a thousand levels ahead of what is made of them."""
 _TAG: Final = "tag:yaml.org,2002:"
@@ -144,7 +146,7 @@ def values_of(
         TooManyValuesError: More than `MOST_VALUES`, or `SLOW_VALUES` for PyYAML's own parser.
         TooSlowError: More than `MOST_SLOW` characters for PyYAML's own parser.
         TooDeepError: Nested too deeply, or in itself.
-        YAMLError: It is no YAML, or something that JSON has not.
+        YAMLError: It is no YAML, has a key twice, or something that JSON has not.
         ValueError: A number that is too long, or no number.
 
     Source: sigs.k8s.io/yaml ``goyaml.v2/resolve.go``.
@@ -242,8 +244,11 @@ class _Values:
             key = self._value(event, depth)
             if isinstance(key, (list, dict)):
                 raise _refused("found unhashable key", event)
-            if self._is_kubelets and isinstance(key, int):
-                key = str(key).lower() if isinstance(key, bool) else str(key)
+            if self._is_kubelets:
+                if isinstance(key, int):
+                    key = str(key).lower() if isinstance(key, bool) else str(key)
+            elif key in own:
+                raise _refused(f"the key {str(key)[:_SHOWN]!r} stands twice in one mapping", event)
             own[key] = self._value(self._next(), depth)
         return {**merged, **own} if merged else own
 

@@ -59,6 +59,20 @@ def test_yaml_that_is_nested_deeply_is_given_up_early(text: str, monkeypatch: py
     assert 0 < len(words) < 1_000
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("metadata: {name: a, name: b}", "the key 'name' stands twice in one mapping, line 1"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3", "the key 'b' stands twice in one mapping, line 4"),
+        ('{"a": [\n{"b": 1, "b": 1}]}', "the key 'b' stands twice in one mapping, line 2"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(text: str, words: str) -> None:
+    """One of the values would count, and nobody knows of which it was thought."""
+    with pytest.raises(DecodeError, match=words):
+        documents_of(text, "x")
+
+
 def test_merges_that_double_are_made_once_each() -> None:
     """Sixty lines that PyYAML made 2^60 entries of, one by one."""
     (found,) = documents_of(DOUBLING, "x")
@@ -91,7 +105,6 @@ TEXTS: Mapping[str, object] = {
     "a:\n": {"a": None},
     "? a\n? b": {"a": None, "b": None},
     "2: a\n~: b\ntrue: c": {2: "a", None: "b", True: "c"},
-    "a: 1\na: 2": {"a": 2},
     "a: |\n  x\n  y\nb: >-\n  x\n  y": {"a": "x\ny\n", "b": "x y"},
     "%YAML 1.1\n---\n!!map {a: !!seq [1]}": {"a": [1]},
 }
@@ -107,7 +120,16 @@ def test_either_parser_comes_to_the_same(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("*a", "--- &a x\n--- *a", "{[1]: 2}", "{{a: 1}: 2}", "{<<: 1}", "{<<: [1]}", "!!int ''"),
+        *(
+            "*a",
+            "--- &a x\n--- *a",
+            "{[1]: 2}",
+            "{{a: 1}: 2}",
+            "{<<: 1}",
+            "{<<: [1]}",
+            "!!int ''",
+            "a: 1\na: 2",
+        ),
         *("!!bool maybe", "!!float x", "!!map [1]", "!!seq {}", "!!str {}", "!own a", "[1", "a: b: c"),
         *("\t- a", "a: \x07", "1" * 5000),
     ],
