@@ -21,7 +21,7 @@ from nodealloc.checkpoint import (
     row_formats,
 )
 from nodealloc.cpuset import CpuAllocator
-from nodealloc.cri import follow_log
+from nodealloc.cri import CriRuntime, follow_log
 from nodealloc.devices import (
     Deadlines,
     Device,
@@ -53,7 +53,16 @@ from nodealloc.podfacts import (
     PodStatus,
     host_ports_of,
 )
-from nodealloc.podlife import ImageFacts, NodeSettings, PodFolders, PodSeen, Preparation, Restarts
+from nodealloc.podlife import (
+    ExitRule,
+    ImageFacts,
+    NodeSettings,
+    PodFolders,
+    PodSeen,
+    Preparation,
+    RestartBackOff,
+    Restarts,
+)
 from nodealloc.podsources import FolderSource, HttpSource, MergedSayings, PodSources, Polling
 from nodealloc.podspec import Pod, ProfileType, Quantity, TcpSocketAction
 from nodealloc.podstatus import CallSink, JsonLinesSink, Observed, StatusManager, TellingOptions, status_of
@@ -91,6 +100,7 @@ from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
+from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.topology import Claim, Confinement, Owner, Policy, Shortfall, Snapshot, node_masks
 from nodealloc.verdicts import NotYet
 from nodealloc.volumes import VolumeManager
@@ -439,6 +449,31 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "a pod that nobody has seen": (
         lambda: PodSeen(report=wrong(None)),
         "PodSeen: report: expected a PodReport",
+    ),
+    "one exit status in two rules": (
+        lambda: RestartBackOff(
+            exits=(
+                ExitRule(codes=frozenset({0, 1}), base_s=0, cap_s=0),
+                ExitRule(codes=frozenset({1, 2}), base_s=5, cap_s=9),
+            )
+        ),
+        "RestartBackOff.exits: exit status 1 is in two rules",
+    ),
+    "a runtime at an address of TCP": (
+        lambda: CriRuntime("tcp://x"),
+        "CriRuntime: path: expected the path of a Unix socket, such as /run/x.sock or unix:///run/x.sock",
+    ),
+    "a socket at a path from nowhere": (
+        lambda: CriRuntime("unix://run/x.sock"),
+        "CriRuntime: path: expected",
+    ),
+    "a grace that is over": (
+        lambda: CriRuntime("/run/x.sock").stop_container("x", -1),
+        "CriRuntime.stop_container: grace_s: expected a number of seconds, 0 or more, found -1",
+    ),
+    "a call that no runtime has": (
+        lambda: FakeContainerRuntime().lose_answer("nosuch"),
+        "call: expected the name of a method of the runtime, such as 'create_container', found 'nosuch'",
     ),
     "capacity without memory": (
         lambda: NodePlan.of(KubeletConfig(), MACHINE, name="n", capacity={}, kernel="6.1"),

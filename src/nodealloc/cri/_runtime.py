@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import within
+from nodealloc._arguments import within, wrong
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
@@ -79,6 +79,18 @@ class _Who:
     asked_s: float
 
 
+def _socket_of(path: str | Path) -> str | Path:
+    scheme, colon, rest = str(path).partition(":")
+    if not colon or "/" in scheme:
+        return path
+    at = rest.removeprefix("//")
+    if scheme != "unix" or not at.startswith("/"):
+        raise wrong(
+            "CriRuntime: path", path, "the path of a Unix socket, such as /run/x.sock or unix:///run/x.sock"
+        )
+    return at
+
+
 @typed_methods
 class CriRuntime:
     """A runtime that speaks CRI v1 on a Unix socket: containerd, CRI-O. Thread-safe.
@@ -91,11 +103,14 @@ class CriRuntime:
     answer is under way shares the next one.
 
     Args:
-        path: The runtime's socket.
+        path: The runtime's socket; `unix://` before it may stand there, as in a KubeletConfiguration.
         deadlines: How long it may take.
         unix_s: The time, in Unix seconds: a record from the future is told, and gets no time.
         tells_starts: Whether `follow` tells of what was made or started as well. Who makes and starts
             all that there is knows it from its own calls, and is told of ends alone.
+
+    Raises:
+        ConfigurationError: An address that is no Unix socket's, such as `tcp://host`.
     """
 
     @typed
@@ -111,7 +126,7 @@ class CriRuntime:
         self._counts = None if tells_starts else codec.is_end
         self._deadlines = deadlines
         self._unix_s = unix_s
-        self._line = Line(path, unix_s=unix_s)
+        self._line = Line(_socket_of(path), unix_s=unix_s)
         self._survivors = Survivors()
         self._listed = Listed()
         self._who: _Who | None = None
@@ -193,6 +208,7 @@ class CriRuntime:
         """See `Containers.start_container`."""
         self._change("StartContainer", requests.encode_about("StartContainer", container_id), container_id)
 
+    @typed
     def stop_container(self, container_id: str, grace_s: float, /) -> None:
         """See `Containers.stop_container`."""
         request = requests.encode_stop(container_id, grace_s)

@@ -5,6 +5,7 @@ Source: kubelet ``kuberuntime_manager.go`` and client-go ``flowcontrol/backoff.g
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -72,10 +73,10 @@ class RestartBackOff:
         reset_after_s: A container that ended so long after its last start, in
             seconds, begins anew.
         factor: From one delay to the next; 1 or more.
-        exits: Other delays after some exits; the first that matches counts.
+        exits: Other delays after some exits; each exit status is in one rule at most.
 
     Raises:
-        ConfigurationError: A cap below the base.
+        ConfigurationError: A cap below the base, or an exit status in two rules.
 
     Source: the kubelet's figures: 10 s, 5 min, 10 min.
     """
@@ -88,6 +89,11 @@ class RestartBackOff:
 
     def __attrs_post_init__(self) -> None:
         _check_order("RestartBackOff", self.base_s, self.cap_s)
+        named = Counter(code for rule in self.exits for code in rule.codes)
+        if twice := sorted(code for code, count in named.items() if count > 1):
+            raise ConfigurationError(
+                f"RestartBackOff.exits: exit status {twice[0]} is in two rules; name it in one"
+            )
 
     def _bounds(self, exit: Exit | None) -> tuple[float, float]:  # noqa: A002 - the field's word
         if isinstance(exit, Exited):

@@ -7,6 +7,7 @@ from collections.abc import Callable, MutableSequence
 from typing import TypeVar, cast
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import wrong
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import AnswerLostError, RuntimeUnavailableError
 
@@ -38,6 +39,9 @@ class MisbehavingCalls:
 
     Args:
         sleep: How a slow call waits.
+
+    Raises:
+        ConfigurationError: From whatever names a call that there is not.
     """
 
     def __init__(self, sleep: Callable[[float], object], /) -> None:
@@ -52,28 +56,34 @@ class MisbehavingCalls:
 
     def fail(self, call: str, error: NodeallocError, /, *, times: int | None = 1) -> None:
         """Have a call raise this without doing anything; so often, or for ever."""
-        self._faults.setdefault(call, []).append(_Fault(error, times, done=False))
+        self._faults.setdefault(self._known(call), []).append(_Fault(error, times, done=False))
 
     def lose_answer(self, call: str, /, *, times: int | None = 1) -> None:
         """Have a call do its work, and raise `AnswerLostError`."""
-        self._faults.setdefault(call, []).append(_Fault(None, times, done=True))
+        self._faults.setdefault(self._known(call), []).append(_Fault(None, times, done=True))
 
     def hang(self, call: str, about: str = "", /) -> threading.Event:
         """Have a call hang until the event is set; "" for whatever it is about."""
-        gate = self._gates[call, about] = threading.Event()
+        gate = self._gates[self._known(call), about] = threading.Event()
         return gate
 
     def slow(self, call: str, seconds: float, /) -> None:
         """Have a call take so long; 0 ends it."""
-        self._slow[call] = seconds
+        self._slow[self._known(call)] = seconds
 
     def ignore(self, call: str, /, *, answer: object = None) -> None:
         """Have a call say yes, with this answer, and do nothing."""
-        self._ignored[call] = answer
+        self._ignored[self._known(call)] = answer
 
     def heed(self, call: str, /) -> None:
         """Have a call that was ignored do its work again."""
         del self._ignored[call]
+
+    def _known(self, call: str) -> str:
+        """A call by its name; one that nobody makes would never misbehave."""
+        if call.startswith("_") or not callable(getattr(self, call, None)):
+            raise wrong("call", call, "the name of a method of the runtime, such as 'create_container'")
+        return call
 
     def _call(self, call: str, about: str, work: Callable[[], T]) -> T:
         with self._lock:

@@ -584,6 +584,14 @@ def test_who_shares_an_answer_shares_its_failure(peer: Peer, runtime: CriRuntime
                 one.result(20.0)
 
 
+@pytest.mark.parametrize("scheme", ["unix://", "unix:"])
+def test_a_socket_may_be_named_as_a_kubelet_names_it(peer: Peer, scheme: str) -> None:
+    """As `containerRuntimeEndpoint` does."""
+    runtime = CriRuntime(f"{scheme}{peer.path}")
+    assert runtime.listing().pods == {}
+    runtime.close()
+
+
 def test_a_kill_while_the_runtime_was_away_is_unknown(peer: Peer) -> None:
     """137 is what old runtimes say of it; a kill at another time, or by the kernel, is one."""
     now = [100.0]
