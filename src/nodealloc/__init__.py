@@ -42,4 +42,22 @@ that all of them speak of, `errors` answers "retry or not?", `verdicts` "may it 
 not?".
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """The version is looked up when somebody asks: what looks takes longer to load than all of this."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+        try:
+            return version(__name__)
+        except PackageNotFoundError:
+            return "0+source"
+
+
 __all__: list[str] = []

@@ -86,6 +86,11 @@ def _by_place(function: Callable[P, T], count: int) -> Callable[P, T]:
     """The same for arguments that are all given by place, written out: packing them would cost most of it."""
     defaults = cast("types.FunctionType", function).__defaults__ or ()
     made = _taking(count, len(defaults))(function, defaults)
+    # What a call lacks, Python tells by these.
+    plain = cast("types.FunctionType", made)
+    plain.__code__ = plain.__code__.replace(
+        co_varnames=cast("types.FunctionType", function).__code__.co_varnames[:count]
+    )
     return functools.wraps(function)(cast("Callable[P, T]", made))
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,18 @@ def test_the_table_of_layers_is_the_contract() -> None:
     assert [layer for layer in set(order) if order.count(layer) > 1] == [0], (
         "errors alone has a layer below 0"
     )
+
+
+def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked up when somebody asks; a source tree that was not installed has none."""
+    assert nodealloc.__version__ == metadata.version("nodealloc")
+
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert nodealloc.__version__ == "0+source"
+    assert not hasattr(nodealloc, "version")
 
 
 def test_the_first_screen_names_every_package() -> None:

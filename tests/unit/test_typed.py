@@ -38,7 +38,7 @@ from nodealloc.podlife import (
 from nodealloc.podsources import FolderSource, Polling, Saying, merge_saying
 from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, effective_requests, qos_class
 from nodealloc.podstatus import FolderSink, TellingOptions, merge_status, status_of
-from nodealloc.probes import ProbeOptions, Schedule, hear
+from nodealloc.probes import ContainerVerdicts, ProbeKind, ProbeOptions, Schedule, hear
 from nodealloc.runtime import ImageGcPolicy, Pace, plan_image_gc, relist
 from nodealloc.topology import Claim, NumaTopology, Owner, Policy, TopologyHint, merge
 from nodealloc.verdicts import Refused
@@ -164,6 +164,15 @@ def test_what_is_broken_in_a_function_that_looks_late_is_told_in_the_same_words(
         length(wrong(5))
     with pytest.raises(ZeroDivisionError):
         length("a")
+
+
+def test_what_a_call_lacks_is_told_by_its_name() -> None:
+    """Arguments that are given by place alone have names for whoever reads the error."""
+    verdicts: Any = ContainerVerdicts()
+    with pytest.raises(
+        TypeError, match=r"with_verdict\(\) missing 1 required positional argument: 'verdict'"
+    ):
+        verdicts.with_verdict(ProbeKind.LIVENESS)
 
 
 def test_a_function_that_looks_late_keeps_its_defaults() -> None:

@@ -67,6 +67,9 @@ else:
             return SqliteStore
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "CPU_STATE",

@@ -11,6 +11,7 @@ from typing import Final, cast
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import whole
 from nodealloc._frozen import Frozen, PlainJson
+from nodealloc._reading import NO_TEXT
 from nodealloc._typed import typed_fields
 from nodealloc.checkpoint._errors import CorruptCheckpointError
 from nodealloc.checkpoint._json import Json, Shape, read_json, written
@@ -136,7 +137,7 @@ class JsonCheckpoint:
         version: Of the value's layout, 0 or more; the owner migrates older ones.
         value: Numbers, strings, lists and dicts with string keys. Copied; a tuple
             becomes a list. At most 256 levels deep; `ConfigurationError` for what is no
-            JSON or deeper.
+            JSON or deeper. A text that no UTF-8 can write is refused when it is stored.
         checksum: As it was read; None for a record made here.
 
     Source: ours.
@@ -155,7 +156,11 @@ class JsonCheckpoint:
         """One line of JSON."""
         body = _canonical(self.value)
         kind = _canonical(self.kind)
-        return _line(_digest(kind, self.version, body), kind, body, self.version).encode()
+        try:
+            return _line(_digest(kind, self.version, body), kind, body, self.version).encode()
+        except UnicodeEncodeError as error:
+            found = str(error.object)[max(0, error.start - 20) : error.end].rpartition("\n")[2]
+            raise ConfigurationError(f"record of kind {self.kind!a}: {found!a} {NO_TEXT}") from None
 
     @classmethod
     def unmarshal(cls, data: bytes, /) -> JsonCheckpoint:

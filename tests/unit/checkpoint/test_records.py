@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 import nodealloc.checkpoint._record as written_down
-from nodealloc.checkpoint import CorruptCheckpointError, JsonCheckpoint
-from nodealloc.errors import DecodeError
+from nodealloc import checkpoint
+from nodealloc.checkpoint import CorruptCheckpointError, JsonCheckpoint, MemoryStore
+from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podspec import Json
 
 VALUE: Json = {"pods": ["ä", {"name": 'a "quoted" one', "cpus": 1.5}], "version": 1, "none": None}
@@ -67,3 +68,19 @@ def test_a_value_that_is_as_it_was_written_is_not_written_anew(monkeypatch: pyte
     monkeypatch.setattr(written_down, "_canonical", counted)
     JsonCheckpoint.unmarshal(line).verify()
     assert again == ["wörk"]
+
+
+@pytest.mark.parametrize("value", ["\ud800", {"a": ["b\ud800"]}, {"\ud800": 1}])
+def test_a_text_that_cannot_be_written_is_refused(value: Json) -> None:
+    """Half of a pair of surrogates, as a value or a key, and the store stays as it is."""
+    store = MemoryStore({"a": JsonCheckpoint.unmarshal})
+    with pytest.raises(
+        ConfigurationError, match=r"record of kind 'k': .*\\ud800' has half of a pair of surrog"
+    ):
+        store.commit({"a": JsonCheckpoint(kind="k", version=1, value=value)})
+    assert store.read().values == {}
+
+
+def test_everything_that_is_public_is_listed() -> None:
+    """What is loaded when somebody asks for it, too."""
+    assert set(checkpoint.__all__) <= set(dir(checkpoint))
