@@ -140,7 +140,8 @@ def values_of(
         text: YAML.
         parser: Splits it into events.
         is_kubelets: Whether it is what a kubelet makes of it: the first document alone, whatever
-            stands behind; `1e3` and `08` are numbers, `y` and `n` truth values, and keys texts.
+            stands behind; `1e3` and `08` are numbers, `y` and `n` truth values, and keys texts,
+            of which the last one counts that stands twice.
 
     Raises:
         TooManyValuesError: More than `MOST_VALUES`, or `SLOW_VALUES` for PyYAML's own parser.
