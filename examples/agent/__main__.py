@@ -71,6 +71,11 @@ def _name(text: str) -> str:
     return text
 
 
+def _hostname() -> str:
+    """The machine's, as a name that a node can have: hosts are called by other characters, too."""
+    return re.sub(r"[^-a-z0-9.]+", "-", socket.gethostname().lower()).strip("-.") or "node"
+
+
 def options() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(prog="python -m examples.agent", description=__doc__)
@@ -87,7 +92,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--status", type=Path, help="file of what pods are told to be (default: below --root)"
     )
-    parser.add_argument("--node", type=_name, default=socket.gethostname().lower(), help="name of the node")
+    parser.add_argument("--node", type=_name, default=_hostname(), help="name of the node")
     parser.add_argument("--node-ip", type=_address, default="127.0.0.1", help="address of the node")
     parser.add_argument("--rules", choices=("right", "kubelet"), default="right")
     parser.add_argument("--machine", metavar="TEXT|FILE|DIR", help="give out another machine than this one")
