@@ -122,7 +122,8 @@ def _eviction_faults(reservation: Reservation) -> Iterator[str]:
         if signal not in SIGNALS:
             yield f"hard eviction {signal} is no signal; known are {', '.join(sorted(SIGNALS))}"
         if threshold_amount(text, _ZERO) is None:
-            yield f"hard eviction {signal} {text!r} is no amount and no percentage; write 100Mi or 10%"
+            remedy = "write 100Mi, 10%, or 0%"
+            yield f"hard eviction {signal} {text!r} is no amount above 0 and no percentage; {remedy}"
 
 
 def _sum_faults(capacity: Resources, reservation: Reservation) -> Iterator[str]:

@@ -24,16 +24,17 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASC
 
 
 def threshold_amount(text: str, capacity: Quantity, /) -> Quantity | None:
-    """Amount of a hard eviction threshold, or None if it is neither amount nor percentage.
+    """Amount of a hard eviction threshold, or None if it is neither percentage nor amount above 0.
 
-    A percentage is a number of single precision, as recorded: 10% of 17179869184 is 1717986944.
+    Nothing is `0%`. A percentage is a number of single precision, as recorded: 10% of 17179869184
+    is 1717986944.
     """
     if not text.endswith("%"):
         try:
             amount = Quantity.parse(text)
         except ValueError:
             return None
-        return amount if amount.nanos >= 0 else None
+        return amount if amount.nanos > 0 else None
     percent = text.removesuffix("%")
     if not _NUMBER.fullmatch(percent) or not 0 <= float(percent) <= 100:
         return None

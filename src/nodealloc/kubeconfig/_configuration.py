@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from typing import Final, NewType
 
@@ -43,7 +44,7 @@ _FEATURES: Final = frozenset(
     {
         *("CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions"),
         *("TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions"),
-        *("KubeletCrashLoopBackOffMax", "MemoryQoS"),
+        *("CustomCPUCFSQuotaPeriod", "KubeletCrashLoopBackOffMax", "MemoryQoS"),
     }
 )
 
@@ -69,8 +70,13 @@ def _is_part(value: float) -> str:
     return "" if 0 < value <= 1 else f"is {value}; give more than 0 and at most 1"
 
 
-def _absolute(path: str) -> str:
-    return "" if not path or path.startswith("/") else f"is {path!r}; give a path from the root on"
+def _folder(path: str) -> str:
+    if path and not path.startswith("/"):
+        return f"is {path!r}; give a path from the root on"
+    if not path.isascii():
+        return f"is {path!r}; give a path of ASCII letters"
+    plain = f"/{posixpath.normpath(path).lstrip('/')}"
+    return "" if not path or path == plain else f"is {path!r}; write {plain}"
 
 
 def _addresses(servers: tuple[str, ...]) -> str:
@@ -194,7 +200,7 @@ class KubeletConfig:
     memory_swap: MemorySwap = MemorySwap()
     single_process_oom_kill: bool | None = attrs.field(default=None, metadata=wire("singleProcessOOMKill"))
     seccomp_default: bool = False
-    pod_logs_dir: str = attrs.field(default="", metadata=wire(check=_absolute))
+    pod_logs_dir: str = attrs.field(default="", metadata=wire(check=_folder))
     serialize_image_pulls: bool | None = None
     max_parallel_image_pulls: int | None = attrs.field(default=None, metadata=wire(check=_at_least_one))
     image_gc_high_threshold_percent: int = attrs.field(

@@ -43,10 +43,25 @@ _LONGEST_S: Final = 1.0
 _RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
-def check_fields(config: KubeletConfig, /) -> None:
-    """Raises `ConfigurationError` for the first field with which a kubelet does not start."""
+_PERIOD: Final = "CustomCPUCFSQuotaPeriod"
+
+
+def check_fields(config: KubeletConfig, /, *, unified: bool) -> None:
+    """Raises `ConfigurationError` for the first field with which a kubelet does not start.
+
+    Args:
+        config: What has them.
+        unified: Whether the machine's cgroups are of version 2 alone.
+
+    Source: kubelet ``apis/config/validation``.
+    """
     _check_amounts(config)
     _check_features(config)
+    _check_period(config)
+    if config.single_process_oom_kill is False and not unified:
+        raise ConfigurationError(
+            "singleProcessOOMKill is false, and processes end one by one under cgroup v1; leave it out"
+        )
     _check_levels(config.enforce_node_allocatable)
     _check_reserved(config)
 
@@ -88,6 +103,11 @@ def _check_features(config: KubeletConfig) -> None:
         feature, is_on = _NEEDS.get(option, ("", True))
         if not config.feature_gates.get(feature, is_on):
             raise ConfigurationError(f"option {option} needs featureGates: {feature}: true")
+
+
+def _check_period(config: KubeletConfig) -> None:
+    if config.cpu_cfs_quota_period_s != 0.1 and not config.feature_gates.get(_PERIOD, False):
+        raise ConfigurationError(f"cpuCFSQuotaPeriod other than 100ms needs featureGates: {_PERIOD}: true")
 
 
 def _check_levels(words: Sequence[str]) -> None:

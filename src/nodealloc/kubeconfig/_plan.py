@@ -101,7 +101,7 @@ class NodePlan:
                 "NodePlan.of: capacity", dict(capacity), f"{lacking[0]} too; machine_capacity tells all"
             )
         check_node(name)
-        check_fields(config)
+        check_fields(config, unified=unified)
         whole = {**capacity, **resources({"pods": config.max_pods})}
         reservation = Reservation(
             kube_reserved=resources(config.kube_reserved),

@@ -111,6 +111,21 @@ def test_percentages_amount_to_what_was_recorded() -> None:
     assert looked_at > 100
 
 
+def test_thresholds_that_a_kubelet_refuses_are_none() -> None:
+    """Every recorded one of hard eviction with a known signal, an amount of 0 among them."""
+    rows = Path(__file__).parents[2] / "vectors" / "eviction_thresholds.jsonl.gz"
+    refused: set[str] = set()
+    for line in gzip.decompress(rows.read_bytes()).splitlines():
+        row: dict[str, Any] = json.loads(line)
+        said: dict[str, str] = row["eviction_hard"] or {}
+        is_its = not row["eviction_soft"] and not row["eviction_minimum_reclaim"]
+        if row.get("error") and is_its and [*said] == ["memory.available"]:
+            refused |= {*said.values()}
+    assert {"0", "0Mi", "-1Gi", "abc"} <= refused
+    assert [text for text in refused if threshold_amount(text, Quantity.of(100)) is not None] == []
+    assert threshold_amount("0%", Quantity.of(100)) == Quantity()
+
+
 @pytest.mark.parametrize("text", ["1m%", "nan%", "inf%", "1_0%", "10%%", "-1%", " 1%", "%", "0x1p-1%"])
 def test_what_is_no_percentage_is_refused(text: str) -> None:
     """A number from 0 to 100 is one."""

@@ -180,19 +180,35 @@ def test_memory_and_swap_of_cgroup_v2_follow_the_document(tmp_path: Path) -> Non
         featureGates={"MemoryQoS": True},
         memoryThrottlingFactor=0.5,
         memorySwap={"swapBehavior": "LimitedSwap"},
-        singleProcessOOMKill=False,
+        singleProcessOOMKill=True,
     )
     capacity = machine_capacity(MACHINE, folder=tmp_path)
     of = partial(NodePlan.of, told, MACHINE, name="n1", capacity=capacity, kernel="6.1.0")
     pods = of(unified=True, swap_bytes=1 << 30).tree.pods
     assert (pods.memory_qos, pods.memory_throttling, pods.swap) == (True, 0.5, SwapBehavior.LIMITED)
-    assert (pods.swap_capacity_bytes, pods.single_oom_kill, pods.unified) == (1 << 30, False, True)
+    assert (pods.swap_capacity_bytes, pods.single_oom_kill, pods.unified) == (1 << 30, True, True)
     assert pods.allocatable_memory_bytes == planned(told, tmp_path).tree.root_limits.memory_bytes
     assert not of().tree.pods.memory_qos
     # Nobody says how a container ends that runs out of memory: as the kernel's cgroups have it.
     bare = partial(NodePlan.of, config(tmp_path), MACHINE, name="n1", capacity=capacity, kernel="6.1.0")
     assert [bare(unified=one).tree.pods.single_oom_kill for one in (True, False)] == [False, True]
     assert not container_files(POD, POD.containers[0], of().tree.pods, memory_capacity_bytes=1 << 33)
+
+
+def test_what_a_kubelet_starts_with_is_taken(tmp_path: Path) -> None:
+    """A threshold that keeps nothing, a period with its feature, single processes under cgroup v2."""
+    told = config(
+        tmp_path,
+        evictionHard={"memory.available": "0%"},
+        cpuCFSQuotaPeriod="50ms",
+        featureGates={"CustomCPUCFSQuotaPeriod": True},
+        singleProcessOOMKill=False,
+        podLogsDir="/logs",
+    )
+    capacity = machine_capacity(MACHINE, folder=tmp_path)
+    plan = NodePlan.of(told, MACHINE, name="n1", capacity=capacity, kernel="6.1.0", unified=True)
+    assert (plan.tree.pods.period_us, plan.tree.pods.single_oom_kill) == (50_000, False)
+    assert plan.view.allocatable["memory"].value == 8 << 30
 
 
 def test_pods_use_no_pages_that_they_do_not_ask_for(tmp_path: Path) -> None:
@@ -211,6 +227,9 @@ def test_pods_use_no_pages_that_they_do_not_ask_for(tmp_path: Path) -> None:
         ("memoryThrottlingFactor", 1.5, "more than 0 and at most 1"),
         ("memoryThrottlingFactor", "0.5", "a number"),
         ("podLogsDir", "logs", "a path from the root on"),
+        ("podLogsDir", "/a/../b", r"is '/a/\.\./b'; write /b @ \$\.podLogsDir"),
+        ("podLogsDir", "//logs/", "write /logs"),
+        ("podLogsDir", "/lögs", "ASCII letters"),
     ],
 )
 def test_words_about_memory_mean_something(tmp_path: Path, field: str, value: object, words: str) -> None:
@@ -400,6 +419,14 @@ def test_static_cpus_need_a_cpu_for_the_system(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
+        ({"evictionHard": {"memory.available": "0"}}, "'0' is no amount above 0 and no percentage"),
+        ({"evictionHard": {"memory.available": "0Mi"}}, "'0Mi' is no amount above 0"),
+        ({"singleProcessOOMKill": False}, "singleProcessOOMKill is false, and processes end one by one"),
+        ({"cpuCFSQuotaPeriod": "50ms"}, "needs featureGates: CustomCPUCFSQuotaPeriod: true"),
+        (
+            {"cpuCFSQuotaPeriod": "2s", "featureGates": {"CustomCPUCFSQuotaPeriod": True}},
+            "expected a whole number from 1000 to 1000000",
+        ),
         ({"topologyManagerScope": "cluster"}, "topologyManagerScope is 'cluster'; give container, pod"),
         ({"enforceNodeAllocatable": ["pod"]}, "enforceNodeAllocatable is 'pod'; give pods"),
         ({"enforceNodeAllocatable": ["pods", "none"]}, "none beside others"),
