@@ -11,6 +11,7 @@ import attrs
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError, Fault
+from nodealloc.podsources._rounding import in_thousandths
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of
 from nodealloc.podspec import Pod
@@ -157,6 +158,8 @@ def _pod(
 ) -> Pod:
     unread = _let_go if is_lenient else None
     pod = Pod.from_manifest(document, source=where, max_bytes=max_bytes, unread=unread)
+    if is_lenient:
+        pod = in_thousandths(pod)
     metadata = cast("Mapping[str, Mapping[str, object]]", document)["metadata"]
     name = f"{pod.name}-{node_name.lower()}" if node_name else pod.name
     if not pod.name:

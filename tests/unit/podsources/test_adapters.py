@@ -37,7 +37,7 @@ from nodealloc.podsources import (
     merge_saying,
 )
 from nodealloc.podsources._ports import SourceFault
-from nodealloc.podspec import Container, Pod
+from nodealloc.podspec import Container, Pod, effective_requests
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
 from nodealloc.testing.podsources import FakeSource, check_source
@@ -364,6 +364,21 @@ def test_for_the_kubelet_the_first_document_is_the_manifest(folder: Folder, cont
     lenient = FolderSource(folder.path, settle_s=0, is_lenient=True, clock=folder.clock)
     reading = lenient.read(ManualCancel())
     assert (names(reading), len(reading.faults)) == ([], 1)
+
+
+def test_for_the_kubelet_amounts_are_thousandths(folder: Folder) -> None:
+    """Of each container, rounded up; others are exact."""
+    asked = "resources: {requests: {cpu: %s, memory: 1Mi}}"
+    many = "".join(f", {{name: c{n}, image: i, {asked % '100u'}}}" for n in range(3))
+    whole = '{name: app, image: "web:1"}'
+    assert whole in manifest()
+    text = manifest().replace(whole, f"{{name: app, image: i, {asked % 0.9991}}}{many}")
+    (folder.path / "a.yaml").write_text(text)
+    (exact,) = folder.look().pods
+    lenient = FolderSource(folder.path, settle_s=0, is_lenient=True, clock=folder.clock)
+    (rounded,) = lenient.read(ManualCancel()).pods
+    assert [str(effective_requests(one)["cpu"]) for one in (exact, rounded)] == ["999400u", "1003m"]
+    assert [str(effective_requests(one)["memory"]) for one in (exact, rounded)] == ["4Mi", "4Mi"]
 
 
 def test_a_manifest_tells_nothing_of_how_its_pod_fared(folder: Folder) -> None:
