@@ -24,8 +24,8 @@ BY_STRANGERS = {
     "hurry-off-by-one": Change(
         about="a listing that was under way already shows what a call did",
         file="runtime/_watch.py",
-        old="return 0 if record is None else record.value",
-        new="return 0 if record is None else record.value - 1",
+        old="return 0 if record is None else record.value.number",
+        new="return 0 if record is None else record.value.number - 1",
         seeds="runtimes",
     ),
     "unknown-exit-is-255": Change(

@@ -231,6 +231,6 @@ OVERSIGHTS = {
         "podlife/_domain.py",
         "definitions=None, images=images)",
         "definitions=None)",
-        "calm",
+        "runtimes",
     ),
 }

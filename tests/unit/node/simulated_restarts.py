@@ -35,7 +35,7 @@ RESTARTS = {
         "podlife/_codec.py",
         "deadline_s=None if row.deadline is None else at(row.deadline),",
         "deadline_s=None if row.deadline is None else now.monotonic_s,",
-        "everything",
+        "kills",
     ),
     "parts-forgotten": Change(
         "what was made ready for a pod is forgotten with the process",
