@@ -55,8 +55,9 @@ class Asked:
         had = {claim.owner: claim.amounts for claim in record.workload.claims}
         if any(claim.amounts != had.get(claim.owner, claim.amounts) for claim in self.workload.claims):
             return True
-        is_known = self.pod is not None and seen is not None and record.manifest is not None
-        return is_known and seen.host_ports != self.on_node(seen.state).host_ports
+        if self.pod is None or seen is None or record.manifest is None:
+            return False
+        return seen.host_ports != self.on_node(seen.state).host_ports
 
     def is_in(self, held: Held) -> bool:
         """Whether all of it was admitted before."""
