@@ -16,7 +16,7 @@ from nodealloc.podlife._configuration import (
     pod_dns,
     termination_message,
 )
-from nodealloc.podlife._configuration._expansion import expand
+from nodealloc.podspec._expansion import expand
 from nodealloc.podspec import Container, DnsPolicy, MessagePolicy, Pod, Variable
 from nodealloc.podspec._network import PodDnsConfig
 

@@ -15,7 +15,7 @@ from nodealloc.podlife._details import (
     LifePolicy,
     MakeReady,
 )
-from nodealloc.podlife._grace import kill_grace_s
+from nodealloc.podlife._grace import kill_grace_s, stops_after
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
@@ -78,7 +78,7 @@ def sync(
     record = _counting(_stopping(turn, record, plan), plan, observed)
     if plan.ends and not plan.makes_sandbox:
         return Next(record=record, is_over=True)
-    stops = _stops(turn, record)
+    stops = _stops(turn, record, ends=plan.ends)
     moments = [one for one in (stops.again_at_s, plan.again_at_s) if one is not None]
     record, steps = (
         telling_of_waits(stops.record, plan, is_looking=turn.tries_again),
@@ -286,14 +286,16 @@ def _grace_s(pod: Pod, stop: Stop) -> float:
     )
 
 
-def _stops(turn: Turn, record: PodRecord) -> Stops:
-    """Carry out the stops that were decided; each container by itself."""
+def _stops(turn: Turn, record: PodRecord, *, ends: bool) -> Stops:
+    """Carry out the stops that were decided: each container by itself, all (`ends`) in the order of an end."""
     if not record.stopping:
         return Stops(record=record, steps=(), again_at_s=None)
     running = set(turn.observed.running)
+    records = [one.record for one in turn.observed.report.containers if one.record.id in running]
+    after = stops_after(record.pod, {one.name for one in records}, rules=turn.rules) if ends else {}
     due = [
-        Due(record=one.record, deadline_s=stop.deadline_s, grace_s=stop.grace_s)
-        for one in turn.observed.report.containers
-        if one.record.id in running and (stop := record.stopping.get(one.record.id)) is not None
+        Due(record=one, deadline_s=stop.deadline_s, grace_s=stop.grace_s, after=after.get(one.name, ()))
+        for one in records
+        if (stop := record.stopping.get(one.id)) is not None
     ]
     return steps_to_stop(turn.uid, record, due, now_s=turn.now_s, policy=turn.policy, rules=turn.rules)

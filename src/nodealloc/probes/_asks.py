@@ -10,6 +10,7 @@ from nodealloc._addresses import told_addresses
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podspec import Container, ExecAction, GrpcAction, Pod, Probe
+from nodealloc.podspec._expansion import expand
 from nodealloc.probes._kinds import ContainerKind, ProbeKind, kinds_of
 from nodealloc.probes._ports import ContainerSeen, Question, ReportedPod, ReportSeen
 from nodealloc.probes._schedule import Schedule
@@ -175,6 +176,7 @@ def _question(
         return None, "the probe says nothing about how to ask"
     action = probe.actions[0]
     if isinstance(action, ExecAction):
+        action = _expanded(action, container)
         return Question(action=action, container_id=container_id, timeout_s=timeout_s), ""
     port: int | str = action.port
     if isinstance(port, str):
@@ -190,6 +192,19 @@ def _question(
         return None, "the pod has no address"
     made = Question(action=action, container_id=container_id, address=address, port=port, timeout_s=timeout_s)
     return made, ""
+
+
+def _expanded(action: ExecAction, container: Container) -> ExecAction:
+    """Its command with variables of the container put in, as they stand in the pod.
+
+    One whose value is somewhere else counts as empty, as with a kubelet.
+
+    Source: kubelet ``prober/prober.go``.
+    """
+    if not any("$" in word for word in action.command):
+        return action
+    variables = {one.name: one.value for one in container.variables}
+    return attrs.evolve(action, command=tuple(expand(word, variables) for word in action.command))
 
 
 def _known(container: Container, verdicts: ContainerVerdicts | None) -> ContainerVerdicts:

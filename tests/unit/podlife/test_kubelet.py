@@ -400,6 +400,27 @@ def test_what_counts_of_sidecars_in_a_new_sandbox(rules: Rules, running: list[st
     assert node.record().attempts["first"] == 1
 
 
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+def test_sidecars_end_last_also_where_their_sandbox_died(rules: Rules) -> None:
+    """They serve the others while these end."""
+    side = Container(name="side", image="busybox", restartable=True)
+    node = Node(rules=rules)
+    node.lives.put(attrs.evolve(pod(grace_s=20), init_containers=(side,)))
+    node.after(5)
+    assert node.running() == ["side#0", "app#0"]
+    node.executor.held.add("stop")
+    (box,) = node.runtime.inspect("u").sandboxes
+    node.runtime.put(attrs.evolve(box, record=attrs.evolve(box.record, is_ready=False)))
+    node.after(3)
+    (call,) = node.executor.parked
+    assert not [one for one in node.calls() if one.startswith("stop_container")]
+    call()
+    assert node.running() == ["side#0"]
+    node.executor.held.clear()
+    node.after(3)
+    assert "side#0" not in node.running()
+
+
 @pytest.mark.parametrize(("rules", "life"), [(RIGHT, LifeState.FINISHED), (KUBELET, LifeState.SYNCING)])
 def test_whether_a_refusal_outlives_the_agent(rules: Rules, life: LifeState) -> None:
     """It does; a kubelet asks again when it starts."""

@@ -21,7 +21,10 @@ from nodealloc.podspec import (
     Pod,
     Probe,
     TcpSocketAction,
+    ValueFrom,
+    Variable,
 )
+from nodealloc.podspec._variables import FieldRef
 from nodealloc.probes import (
     KUBELET,
     PROBE_ROWS,
@@ -161,6 +164,26 @@ def test_a_container_is_asked_each_period_and_its_verdict_is_told() -> None:
     assert len(node.prober.asked) == 6
     assert node.probing.verdicts.generation == generation
     assert node.prober.asked[0] == Question(action=EXEC, container_id="c1", timeout_s=1.0)
+
+
+def test_a_command_has_the_variables_of_its_container() -> None:
+    """As they stand in the pod: one whose value is elsewhere is empty, one that is not there stays."""
+    command = ("test", "$(FILE)", "$(NODE).", "$(NOBODY)", "$$(FILE)", "$(NESTED)")
+    where = ValueFrom(field_ref=FieldRef(field_path="spec.nodeName"))
+    app = Container(
+        name="app",
+        readiness_probe=Probe(exec=ExecAction(command=command)),
+        variables=(
+            Variable(name="FILE", value="/ok"),
+            Variable(name="NODE", value_from=where),
+            Variable(name="NESTED", value="$(FILE)"),
+        ),
+    )
+    node = Node()
+    node.run(pod("web", app), "c1")
+    action = node.prober.asked[0].action
+    assert isinstance(action, ExecAction)
+    assert action.command == ("test", "/ok", ".", "$(NOBODY)", "$(FILE)", "$(FILE)")
 
 
 def test_of_a_pod_that_nobody_asks_nothing_is_looked_at() -> None:

@@ -10,7 +10,7 @@ from nodealloc.podlife._configuration._container import (
 from nodealloc.podlife._configuration._dns import PodDns, hostname_of, hosts_file, pod_dns
 from nodealloc.podlife._configuration._environment import field_value, variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError, SandboxConfigError
-from nodealloc.podlife._configuration._expansion import expand
+from nodealloc.podspec._expansion import expand
 from nodealloc.podlife._configuration._files import PodFiles
 from nodealloc.podlife._configuration._messages import (
     LOG_LINES,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nodealloc._typed import typed
 from nodealloc.podfacts import metadata_field, resource_value
 from nodealloc.podlife._configuration._errors import ContainerConfigError
-from nodealloc.podlife._configuration._expansion import expand
+from nodealloc.podspec._expansion import expand
 from nodealloc.podspec import Container, EnvFrom, KeyRef, Pod, ResourceFieldRef, ValueFrom
 
 if TYPE_CHECKING:
