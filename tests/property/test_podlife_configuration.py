@@ -16,8 +16,8 @@ from nodealloc.podlife._configuration import (
     pod_dns,
     termination_message,
 )
-from nodealloc.podspec._expansion import expand
 from nodealloc.podspec import Container, DnsPolicy, MessagePolicy, Pod, Variable
+from nodealloc.podspec._expansion import expand
 from nodealloc.podspec._network import PodDnsConfig
 
 NODE = NodeSettings(

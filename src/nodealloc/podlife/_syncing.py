@@ -287,7 +287,7 @@ def _grace_s(pod: Pod, stop: Stop) -> float:
 
 
 def _stops(turn: Turn, record: PodRecord, *, ends: bool) -> Stops:
-    """Carry out the stops that were decided: each container by itself, all (`ends`) in the order of an end."""
+    """Carry out the stops that were decided: each by itself, or all (`ends`) in the order of an end."""
     if not record.stopping:
         return Stops(record=record, steps=(), again_at_s=None)
     running = set(turn.observed.running)

@@ -33,8 +33,8 @@ from nodealloc.podlife._configuration import (
 )
 from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podlife._configuration._dns import hostname_of, hosts_file
-from nodealloc.podspec._expansion import expand
 from nodealloc.podspec import HASH_ANNOTATION, MessagePolicy, Pod, ProfileType, Quantity
+from nodealloc.podspec._expansion import expand
 from nodealloc.runtime import (
     ContainerConfig,
     DnsConfig,

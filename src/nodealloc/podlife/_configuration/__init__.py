@@ -10,7 +10,6 @@ from nodealloc.podlife._configuration._container import (
 from nodealloc.podlife._configuration._dns import PodDns, hostname_of, hosts_file, pod_dns
 from nodealloc.podlife._configuration._environment import field_value, variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError, SandboxConfigError
-from nodealloc.podspec._expansion import expand
 from nodealloc.podlife._configuration._files import PodFiles
 from nodealloc.podlife._configuration._messages import (
     LOG_LINES,
@@ -26,6 +25,7 @@ from nodealloc.podlife._configuration._node import (
     PodAddresses,
 )
 from nodealloc.podlife._configuration._sandbox_config import sandbox_config
+from nodealloc.podspec._expansion import expand
 
 __all__ = [
     "LOG_LINES",

@@ -10,11 +10,11 @@ from nodealloc._typed import typed
 from nodealloc.cgroups import NO_LIMIT, container_files, container_limits, hugepage_name, oom_score_adj
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError
-from nodealloc.podspec._expansion import expand, unresolved
 from nodealloc.podlife._configuration._node import ContainerGift, PodAddresses
 from nodealloc.podlife._configuration._security import security_of
 from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
 from nodealloc.podspec import HASH_ANNOTATION, is_critical
+from nodealloc.podspec._expansion import expand, unresolved
 from nodealloc.runtime import (
     ContainerConfig,
     HostDevice,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from nodealloc._typed import typed
 from nodealloc.podfacts import metadata_field, resource_value
 from nodealloc.podlife._configuration._errors import ContainerConfigError
-from nodealloc.podspec._expansion import expand
 from nodealloc.podspec import Container, EnvFrom, KeyRef, Pod, ResourceFieldRef, ValueFrom
+from nodealloc.podspec._expansion import expand
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings, PodAddresses
