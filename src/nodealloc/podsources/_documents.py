@@ -167,7 +167,8 @@ def _pod(
     if len(name) > 253:
         reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
         raise DecodeError(where, [Fault("$.metadata.name", reason)])
-    if faults := faults_of(pod):
+    there = attrs.evolve(pod, node_name=node_name.lower() or pod.node_name)
+    if faults := faults_of(there, is_kubelets=is_lenient):
         raise DecodeError(where, faults)
     uid = pod.uid
     notes: Mapping[str, str] = {**pod.annotations, HASH: uid}

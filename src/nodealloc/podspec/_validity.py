@@ -14,6 +14,7 @@ from nodealloc.errors import Fault
 from nodealloc.podspec._checks import ip_address, maybe, one_of, subdomain
 from nodealloc.podspec._fields import PodFields
 from nodealloc.podspec._names import is_label_value, is_qualified
+from nodealloc.podspec._reference_validity import variable_faults
 from nodealloc.podspec._system_validity import spread_faults, system_faults
 from nodealloc.podspec._volume_validity import volume_faults
 
@@ -27,12 +28,6 @@ __all__ = ["api_faults"]
 
 _SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?", re.ASCII)
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+", re.ASCII)
-_KEY: Final = re.compile(r"(?!\.\.)(?!\.\Z)[-._a-zA-Z0-9]{1,253}", re.ASCII)
-_FIELD: Final = re.compile(
-    r"metadata\.(name|namespace|uid|(labels|annotations)\['[^']+'\])"
-    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
-)
-_AMOUNT: Final = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
 _SHARED: Final = (
     (attrgetter("host_network"), "hostNetwork", "Net"),
     (attrgetter("host_ipc"), "hostIPC", "IPC"),
@@ -191,7 +186,7 @@ def _of_container(pod: PodFields, where: str, one: Container, runs_once: bool) -
     yield from _of_ports(pod, where, one)
     yield from _of_probes(where, one, runs_once)
     yield from _of_hooks(pod, where, one, runs_once)
-    yield from _of_variables(where, one)
+    yield from variable_faults(where, one)
     yield from _of_mounts(where, one)
     yield from _of_resizing(pod, where, one)
     claims = {claim.name for claim in pod.resource_claims}
@@ -204,6 +199,8 @@ def _of_container(pod: PodFields, where: str, one: Container, runs_once: bool) -
     if found is None:
         return
     yield from _ids(f"{where}.securityContext", (found.run_as_user, found.run_as_group))
+    if found.proc_mount is not None:
+        yield from _bad(f"{where}.securityContext.procMount", one_of("Default", "Unmasked"), found.proc_mount)
     if found.seccomp_profile is not None:
         yield from _descends(
             f"{where}.securityContext.seccompProfile", found.seccomp_profile.localhost_profile
@@ -263,30 +260,6 @@ def _of_hooks(pod: PodFields, where: str, one: Container, runs_once: bool) -> _F
             yield Fault(f"{where}.lifecycle.{name}.sleep.seconds", what)
 
 
-def _of_variables(where: str, one: Container) -> _Found:
-    for index, variable in enumerate(one.variables):
-        source, path = variable.value_from, f"{where}.env[{index}].valueFrom"
-        if source is None:
-            continue
-        if source.field_ref is not None and not _FIELD.fullmatch(source.field_ref.field_path):
-            what = f"{source.field_ref.field_path[:80]!r} is no field that a variable can have"
-            yield Fault(f"{path}.fieldRef.fieldPath", what)
-        asked = source.resource_field_ref
-        if asked is not None and not _AMOUNT.fullmatch(asked.resource):
-            what = f"{asked.resource[:80]!r} is no amount; limits.cpu and requests.memory are"
-            yield Fault(f"{path}.resourceFieldRef.resource", what)
-        for name, key in (
-            ("configMapKeyRef", source.config_map_key_ref),
-            ("secretKeyRef", source.secret_key_ref),
-        ):
-            if key is None:
-                continue
-            if not _KEY.fullmatch(key.key):
-                yield Fault(f"{path}.{name}.key", f"{key.key[:80]!r} is no key; write letters, digits, -_.")
-            if not key.name:
-                yield Fault(f"{path}.{name}.name", "a name is needed; write it")
-
-
 def _of_mounts(where: str, one: Container) -> _Found:
     for path, count in Counter(use.path for use in one.volumes if not use.block).items():
         if count > 1:
@@ -333,5 +306,5 @@ def _of_ephemeral(pod: PodFields) -> _Found:
                 yield Fault(f"{where}.{name}", "an ephemeral container has none; leave it out")
         if any(use.sub_path or use.sub_path_expr for use in one.volumes):
             yield Fault(f"{where}.volumeMounts", "an ephemeral container mounts whole volumes; no subPath")
-        yield from _of_variables(where, one)
+        yield from variable_faults(where, one)
         yield from _of_mounts(where, one)

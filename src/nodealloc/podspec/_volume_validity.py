@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from nodealloc.errors import Fault
 from nodealloc.podspec._quantity import Quantity
+from nodealloc.podspec._reference_validity import amount_faults, keyed_field_fault
 
 if TYPE_CHECKING:
     from nodealloc.podspec._model import Volume
@@ -120,8 +121,12 @@ def _downward(where: str, spec: _Fields) -> Iterator[Fault]:
             name = str(_fields_of(field).get("fieldPath") or "")
             if not _FIELD.fullmatch(name):
                 yield Fault(f"{path}.fieldRef.fieldPath", f"{name[:80]!r} is no field that a file can have")
+            yield from keyed_field_fault(f"{path}.fieldRef.fieldPath", name)
         else:
-            yield from _needed(f"{path}.resourceFieldRef", _fields_of(amount), "containerName")
+            asked = _fields_of(amount)
+            yield from _needed(f"{path}.resourceFieldRef", asked, "containerName")
+            resource = str(asked.get("resource") or "")
+            yield from amount_faults(f"{path}.resourceFieldRef", resource, asked.get("divisor"))
 
 
 def _projected(where: str, spec: _Fields) -> Iterator[Fault]:

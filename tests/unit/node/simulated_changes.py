@@ -130,7 +130,7 @@ CHANGES = {
         "dsw_asw/_book.py",
         "                self.timers.add(failure.due_s, partial(self.agenda.add, (key,))),",
         "                self.timers.add(failure.due_s, lambda: None),",
-        "clocks",
+        "disks",
     ),
     "scope-not-released": Change(
         "a call that failed keeps its scope",

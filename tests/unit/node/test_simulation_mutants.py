@@ -20,7 +20,7 @@ from tests.unit.node.simulated_promises import PROMISES
 from tests.unit.node.simulated_restarts import RESTARTS
 
 PACKAGE = Path(nodealloc.__file__).parent
-FAULTS = 2000
+FAULTS = 4000
 """Within so many faults each is found."""
 
 
@@ -209,7 +209,7 @@ def test_a_bug_in_the_library_is_found(name: str) -> None:
     assert found(mutant).startswith("found "), f"{name}: {mutant.about}; nothing was found"
 
 
-def found(mutant: Change, *, lives: int = 100) -> str:
+def found(mutant: Change, *, lives: int = 120) -> str:
     """What the program says."""
     first = [one.name for one in CLASSES].index(mutant.seeds)
     asked = {

@@ -186,7 +186,7 @@ def test_an_item_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(DecodeError, match=r"http://x items\[1\]: expected a mapping, found 5 @ \$\.status"):
         read(bad)
-    monkeypatch.setattr(_documents, "faults_of", lambda pod: {}[pod.name])
+    monkeypatch.setattr(_documents, "faults_of", lambda pod, **_: {}[pod.name])
     with pytest.raises(DecodeError, match=r"http://x items\[0\]: KeyError: 'a'"):
         read(bad)
 
@@ -976,3 +976,57 @@ def test_a_whole_object_is_read_at_the_first_look(folder: Folder, text: str, *, 
     first = folder.source.read(ManualCancel())
     assert bool(first.pods) == is_read
     assert (first.again_after_s is None) == is_read
+
+
+_APP = {"name": "app", "image": "busybox"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"containers": [{**_APP, "env": [{"name": "1A", "value": "x"}]}]}, "containers[0].env[0].name"),
+        ({"containers": [{**_APP, "env": [{"name": "..a", "value": "x"}]}]}, "containers[0].env[0].name"),
+        (
+            {"containers": [{**_APP, "envFrom": [{"prefix": "1_", "secretRef": {"name": "s"}}]}]},
+            "containers[0].envFrom[0].prefix",
+        ),
+        (
+            {"initContainers": [{**_APP, "name": "first", "resizePolicy": [
+                {"resourceName": "cpu", "restartPolicy": "NotRequired"}]}]},
+            "initContainers[0].resizePolicy",
+        ),
+        ({"containers": [{**_APP, "securityContext": {"procMount": "Unmasked"}}]}, "procMount"),
+        ({"hostUsers": False, "hostPID": True}, "$.spec.hostUsers"),
+        (
+            {"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]},
+            "sources[0].serviceAccountToken",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_kubelet_refuses_counts_where_it_is_followed(spec: dict[str, object], path: str) -> None:
+    """Some of it other nodes take, or later kubelets."""
+    document = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [_APP], **spec}
+    }  # fmt: skip
+    told = {"where": "a.json", "source": "file", "node_name": "n"}
+    data = json.dumps(document).encode()
+    assert _documents.pod_in(data, is_lenient=False, **told).name == "a-n"  # type: ignore[arg-type]
+    with pytest.raises(DecodeError) as caught:
+        _documents.pod_in(data, is_lenient=True, **told)  # type: ignore[arg-type]
+    assert [one.path.endswith(path) for one in caught.value.faults] == [True]
+
+
+@pytest.mark.parametrize("is_lenient", [False, True])
+def test_a_manifest_is_looked_at_as_it_comes_to_its_node(*, is_lenient: bool) -> None:
+    """Whatever node it names; a gate would hold back what is on a node already."""
+    told = {"where": "a.json", "source": "file", "node_name": "n", "is_lenient": is_lenient}
+
+    def data(**spec: object) -> bytes:
+        whole = {"containers": [_APP], **spec}
+        return json.dumps(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": whole}
+        ).encode()
+
+    assert _documents.pod_in(data(nodeName="N 2"), **told).node_name == "n"  # type: ignore[arg-type]
+    with pytest.raises(DecodeError, match="no scheduling gate"):
+        _documents.pod_in(data(schedulingGates=[{"name": "a"}]), **told)  # type: ignore[arg-type]
