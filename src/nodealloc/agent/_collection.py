@@ -113,7 +113,7 @@ class RecordCollection(Group):
             self._collect(pods)
 
     def _bury(self, pod: PodListing) -> None:
-        """Remove the dead of a pod that is gone, once another one of them is found."""
+        """Remove a gone pod's dead containers when another one of them is seen to have died."""
         dead = [one.id for one in pod.containers if one.state is RunState.EXITED]
         if not self._dead.issuperset(dead) and not self._just_ends(pod):
             self._dead.update(dead)

@@ -20,8 +20,8 @@ T = TypeVar("T")
 _FREE_TRIES: Final = 3
 """How often a decision is made without keeping others out, before it is made alone."""
 _LINE_S: Final = 0.5
-"""So long a decision waits for those that were begun before it: made beside them, it would have to be made
-anew for each that is remembered meanwhile. One that asks others and takes long delays nobody further."""
+"""Longest that a decision waits for those begun before it. Made beside them it would have to be made anew
+for each that is remembered meanwhile."""
 _FEW: Final = 8
 """Up to so many records are put in one by one; more are put in with a copy of all."""
 

@@ -389,7 +389,7 @@ class NodeAllocator:
         self._books.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
 
     def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:
-        """None for an answer where the advisor has said something that was not known."""
+        """The answer, or None where the advisor said something that was not known: decide again."""
         verdict = self._door.admitted(held, asked)
         if isinstance(verdict, Placed) and not verdict.repeated and self._has_news(verdict.snapshot):
             return None, None

@@ -55,8 +55,8 @@ class LifePolicy:
     Attributes:
         restarts: How long a container that ended waits before it starts again.
         pulls: How long an image that could not be had waits before it is tried again.
-        term_s: What is kept of a grace, at most half of it, so that a container
-            whose hook or whose sidecars' turn takes too long still hears that it has to end.
+        term_s: How long before its deadline a container is told to end in any case, even if its hook
+            is not done or it is not its turn; at most half its grace.
         call_s: Past this a call of the runtime counts as lost.
         pull_s: The same of the fetching of an image.
         prepare_s: The same of a preparer.

@@ -46,7 +46,7 @@ def reasons_to_end(want: PodWanted, /) -> tuple[Ending, ...]:
 def asked_to_end(
     record: PodRecord, reasons: Sequence[Ending], pod: Pod, /, *, now_s: float, rules: Rules
 ) -> PodRecord:
-    """With the shortest grace that anybody asked for; what was asked before counts from then.
+    """The record with the shortest grace that anybody asked for, counted from when it was asked.
 
     Args:
         record: What is remembered; its first reason stays.
@@ -238,7 +238,7 @@ def clear_away(
 
 
 def end_late(uid: str, observed: Observed, policy: LifePolicy, /) -> tuple[Step[Detail], ...]:
-    """Sandboxes in which something runs for a pod that has finished: a call made it that nobody expected."""
+    """Stop sandboxes of a finished pod in which something runs: a call that came late made it."""
     if not observed.is_shown:
         return ()
     running = set(observed.running)

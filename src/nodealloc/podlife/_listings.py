@@ -41,7 +41,7 @@ class Listings:
         self._answered()
 
     def hurry(self, uid: str, within_s: float = 0.0, /) -> int:
-        """A call about a pod has come back; the number of the listing that shows what it did, so soon."""
+        """Ask for a listing soon after a call about a pod; the number of the one that shows what it did."""
         number = self._watch.hurry(within_s)
         with self._lock:
             self._awaited[uid] = number

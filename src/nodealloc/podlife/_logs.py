@@ -160,7 +160,7 @@ class _PodFolders:
                 self._of[sandbox_id] = folder
 
     def lost(self, sandbox_id: str) -> None:
-        """It is removed with the last that has its logs there; what cannot be removed stays."""
+        """Remove the folder with the pod's last sandbox; one that cannot be removed stays."""
         with self._lock:
             folder = self._of.pop(sandbox_id, None)
             if folder is None or folder in self._of.values() or folder in self._making:

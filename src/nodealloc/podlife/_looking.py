@@ -1,4 +1,4 @@
-"""A kubelet's pace: it looks at a pod, tells of it, acts, and looks again when something changed, or late.
+"""A kubelet's pace: look at a pod, tell of it, act; again after a change or a whole period.
 
 What failed is tried, and told, with the next look. Pure functions.
 

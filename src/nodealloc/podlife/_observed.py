@@ -33,8 +33,8 @@ class Observed:
         report: Its sandboxes and containers.
         is_current: Whether the runtime was asked since our last call, and nothing is in doubt:
             only then anything is made.
-        is_shown: The same, but for a call that has not come back in its time, once a listing shows
-            what the others did: what it may still make is ended when it is seen.
+        is_shown: Like `is_current`, but a call whose time is over does not count: what it may still
+            make is ended once a listing shows it.
         fault: Why it is in doubt, in words; "" for nothing.
         ends: Container name to its newest end.
         end_ids: Container name to the id of that instance.

@@ -1,4 +1,4 @@
-"""Does the steps of pods' lives: the only part of this package that calls a runtime and preparers."""
+"""Performs the steps of pods' lives: calls the runtime and the preparers."""
 
 from __future__ import annotations
 

@@ -132,7 +132,10 @@ class Preparation:
 
 
 class Configures(Protocol):
-    """Says what sandboxes and containers are made from; quick, and pure but for what it reads."""
+    """Says what sandboxes and containers are made from.
+
+    It may write files and ask plugins, and may be called again for the same container.
+    """
 
     def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
         """What a pod's sandbox is made from.

@@ -51,7 +51,7 @@ class EndingKind(enum.Enum):
     EVICTED = "evicted"
     """The node, or somebody on it, wants it to go: pressure, room for another, shutdown."""
     REFUSED = "refused"
-    """Who makes its parts ready said no for good."""
+    """A preparer refused the pod for good."""
     ORPHANED = "orphaned"
     """Only the runtime knew it."""
 
@@ -86,10 +86,10 @@ class PodWanted:
         is_said: Whether a source has it, as far as is known since the start.
         is_removed: Whether no source has it any more.
         endings: Why it has to end, the first cause first.
-        pokes: Times that somebody asked to start now what waits; by container name, "" for all.
+        pokes: How often somebody asked to start now what waits; by container name, "" for all.
         is_orphan: Whether only the runtime knows it.
         said_unix_s: When it was first said, in Unix seconds.
-        again: What its source has under its uid since it was removed, to run once it has finished.
+        again: The pod that was put under this uid after its removal; it starts when this one has finished.
     """
 
     pod: Pod
@@ -220,8 +220,8 @@ class Look:
         failures: Container name to why it did not start.
         attempts: Container name to the newest attempt that was begun.
         acts: Whether what the look led to is still being done.
-        listed_s: When a listing showed what the look, or the last of those before it that followed a
-            change, was about; the next ones come whole periods later.
+        listed_s: When the listing came that this series of looks follows; later looks come whole
+            periods after it.
         rests_s: When that was done.
         again_s: When it looks again though nothing changes; None for not at all.
     """
@@ -287,12 +287,12 @@ class PodRecord:
             not count yet (`Rules.counts_stopped`), and sandboxes that were stopped, by their ids
             (`Rules.stops_ready`); forgotten likewise.
         look: The last one, by a kubelet's rules (`Rules.tells_meanwhile`); forgotten likewise.
-        tries_at_s: When a kubelet asks again whether it may start; forgotten likewise.
-        finished_s: When all pods had been looked after the last time as it finished; forgotten likewise.
-        doubt: Number of the listing that is needed before anything is made, since nobody knows
-            what our last call did; None while it has not come back.
+        tries_at_s: When it is asked again whether it may start, by a kubelet's rules; forgotten likewise.
+        finished_s: When a kubelet's housekeeping had last ended as it finished; forgotten likewise.
+        doubt: Number of the first listing that shows what our last call did; nothing is made before
+            it. None while that call has not come back.
         asked: What the runtime said yes to and no listing has shown done; forgotten likewise.
-        told_by_s: So long, once it ends, others may take to hear that it is not ready.
+        told_by_s: Until when its end waits for others to hear that it is not ready.
         definitions: What the containers of its form are made from; worked out anew by each process.
     """
 

@@ -203,9 +203,12 @@ class Restarts:
             return RestartAnswer(restarts=self, held_until_s=ended_s + waits_s, delay_s=entry.delay_s)
         delay_s = policy.after(entry, ended_s, exit)
         made = RestartEntry(delay_s=delay_s, started_s=now_s)
-        return RestartAnswer(
-            restarts=Restarts(entries={**self.entries, key: made}), held_until_s=None, delay_s=delay_s
-        )
+        # Other definitions that this container once had, so long ago that their ends cannot count.
+        kept = {
+            old: one for old, one in self.entries.items() if old[0] != name or not policy.is_over(one, now_s)
+        }
+        restarts = Restarts(entries={**kept, key: made})
+        return RestartAnswer(restarts=restarts, held_until_s=None, delay_s=delay_s)
 
     def forgotten(self, now_s: float, policy: RestartBackOff, /) -> Restarts:
         """Without entries of starts so long ago that they cannot count any more."""

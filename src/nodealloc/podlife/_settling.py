@@ -264,5 +264,5 @@ def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRec
 
 
 def _ended(have: PodRecord, id_: str, acted: Acted) -> PodRecord:
-    """How it did is seen by the next listing; nothing is made before."""
+    """Nothing is made until the next listing has shown how it ended."""
     return _ours(have, id_, acted).but(doubt=acted.listing)

@@ -188,7 +188,7 @@ def _made(record: PodRecord, name: str, sandbox_id: str, report: PodReport) -> s
 
 
 def _pull(turn: Turn, record: PodRecord, name: str) -> Step[Detail]:
-    """Look for its image first; who fetches one waits for nobody's thread, but for its scope."""
+    """Look for its image, or pull it; pulls wait in their scope, so that none holds a thread meanwhile."""
     scope: tuple[str, ...] = ("pod", turn.uid, "image", name)
     image = containers_of(record.pod)[name].image
     fetches = _fetches(record, name)

@@ -64,7 +64,7 @@ def steps_to_stop(
     rules: Rules,
     doubtful: Collection[str] = (),
 ) -> Stops:
-    """Hooks first, then those whose turn it is; all at the latest so that they still hear of it.
+    """Run hooks, then stop containers in their order; stop all once only the kept part of the grace is left.
 
     Args:
         uid: Whose.
@@ -127,7 +127,7 @@ def _hook(uid: str, name: str, cid: str, until_s: float) -> Step[Detail]:
 
 
 def _stop(uid: str, due: Due, policy: LifePolicy, *, kills: bool = False) -> Step[Detail]:
-    """Each deadline has a scope of its own: a shorter one does not wait for the call before it."""
+    """One scope for each deadline, so that a shorter one does not wait for the call with a longer one."""
     cid = due.record.id
     detail = StopContainer(due.record.name, cid, due.deadline_s, kills, due.grace_s)
     return Step(

@@ -142,7 +142,7 @@ class Tellings(Generic[W]):
         if have is not None and waits_until_s is not None:
             true = have
         step = self._step(view.key, true)
-        # What waits for a worker with less urgency makes room for what has more.
+        # A step that still waits for a worker, with an older status, is withdrawn for a newer one.
         late = [
             one.scope
             for one in view.running

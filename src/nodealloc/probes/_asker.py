@@ -56,8 +56,8 @@ class Worlds(Generic[Seen]):
 class Asker(Driven, Passing, Generic[Seen]):
     """Asks probes when they are due; a part of `Probing`.
 
-    One question of a line is under way at most, whatever becomes of it: a prober that
-    never returns is never asked a second time.
+    At most one question of each probe is under way: a prober that never returns is
+    never asked a second time.
     """
 
     def __init__(

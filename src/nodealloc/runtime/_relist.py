@@ -44,8 +44,8 @@ class Pace:
 
     Attributes:
         period_s: From one listing to the next when nothing hurries.
-        is_steady: Whether listings come a whole number of periods after the first, too, however
-            many others were hurried between them, as with a kubelet; otherwise a period after the last.
+        is_steady: Whether periods count from the first listing, as with a kubelet, however many others
+            were hurried between them; otherwise from the last one.
         gap_s: The same at least, however many events there are.
         rest_times: So many times as long as a listing took, at least, before the next: a node of many
             pods is listed less often than one of few while much happens. 0 for `gap_s` alone.
@@ -102,7 +102,7 @@ class Answered:
 
     Attributes:
         number: Of the hurry that was tried; a higher one is still to be.
-        shown: Of the hurry that the last answer followed: it began after that. -1 before the first.
+        shown: Of the newest hurry before the last answer was begun; -1 before the first answer.
         count: Answers so far.
         tried_s: When the last try ended, on the engine's clock.
         answered_s: When the last answer began to be given; None before the first.

@@ -23,7 +23,7 @@ class Unasked(NamedTuple):
     due: PodListing | None
 
     def with_told(self, told: PodReport, /) -> PodReport:
-        """All that is known once the rest was asked: what was told now counts."""
+        """This with what an inspection told: its records count."""
         boxes = {one.record.id: one for one in (*self.report.sandboxes, *told.sandboxes)}
         runs = {one.record.id: one for one in (*self.report.containers, *told.containers)}
         return PodReport.of(self.report.uid, boxes.values(), runs.values())

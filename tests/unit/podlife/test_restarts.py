@@ -87,6 +87,16 @@ def test_old_entries_are_forgotten() -> None:
     assert restarts.forgotten(601, policy).entries == {}
 
 
+def test_definitions_that_were_edited_away_are_not_kept_for_ever() -> None:
+    """A container that is edited each quarter of an hour has one entry; another one keeps its own."""
+    policy = RestartBackOff()
+    restarts = Restarts().asked("db", "v1", policy, ended_s=0, now_s=0).restarts
+    for edition in range(100):
+        now_s = 900.0 * edition
+        restarts = restarts.asked("app", f"v{edition}", policy, ended_s=now_s, now_s=now_s).restarts
+    assert set(restarts.entries) == {("db", "v1"), ("app", "v99")}
+
+
 def test_what_is_told_of_it() -> None:
     """Reason, words and event are those that users know."""
     held = back_off_held(ME, "app", 80.0, 91.0)
