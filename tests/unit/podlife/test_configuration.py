@@ -508,8 +508,9 @@ def test_an_image_that_names_nobody_runs_as_root() -> None:
     assert made(unknown, pod()) == (None, None)
     with pytest.raises(ConfigurationError, match="group 5 without a user"):
         made(unknown)
-    box = sandbox_config(of, attempt=0, node=NODE)
-    assert (box.user, box.group) == (None, 5)
+    for as_kubelet, group in ((False, None), (True, 5)):
+        box = sandbox_config(of, attempt=0, node=attrs.evolve(NODE, as_kubelet=as_kubelet))
+        assert (box.user, box.group) == (None, group)
 
 
 def test_proc_is_masked_unless_asked_otherwise() -> None:

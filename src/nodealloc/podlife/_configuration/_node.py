@@ -44,7 +44,8 @@ class NodeSettings:
         seccomp_directory: Where profiles of the node lie.
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.
         limits: How requests and limits become numbers of the kernel.
-        as_kubelet: Whether `hostUsers` of a static pod is refused whatever it says, and a variable
+        as_kubelet: Whether `hostUsers` of a static pod is refused whatever it says, a sandbox has its
+            pod's group also where there is no user, with which it is not made, and a variable
             tells an init container's missing limit, asked for by name, as 0 in place of what is
             allocatable.
 

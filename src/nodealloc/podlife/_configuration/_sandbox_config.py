@@ -17,7 +17,7 @@ from nodealloc.runtime import LinuxResources, PortMapping, SandboxConfig, Securi
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._node import NodeSettings
-    from nodealloc.podspec import Resources
+    from nodealloc.podspec import PodSecurityContext, Resources
 
 __all__ = ["sandbox_config"]
 
@@ -68,13 +68,20 @@ def sandbox_config(
         annotations=pod.annotations,
         ports=tuple(port for one in _serving(pod) for port in _ports(one)),
         user=asked.run_as_user if asked else None,
-        group=asked.run_as_group if asked else None,
+        group=_group(asked, node),
         groups=(*pod_groups(pod), *groups),
         seccomp=SecurityProfile(type=ProfileType.RUNTIME_DEFAULT),
         selinux=asked.se_linux_options if asked else None,
         resources=_resources(pod, node),
         overhead=_overhead(pod, node),
     )
+
+
+def _group(asked: PodSecurityContext | None, node: NodeSettings) -> int | None:
+    """A runtime refuses a sandbox with a group and no user; a kubelet asks for one all the same."""
+    if asked is None or (asked.run_as_user is None and not node.as_kubelet):
+        return None
+    return asked.run_as_group
 
 
 def _check_users(pod: Pod, node: NodeSettings) -> None:
