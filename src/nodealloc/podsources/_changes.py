@@ -6,8 +6,9 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import wrong
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
 from nodealloc.podspec import Pod
@@ -93,9 +94,10 @@ class MergedSayings:
     heard: frozenset[str] = frozenset()
     twins: Mapping[str, tuple[Pod, ...]] = attrs.field(factory=dict[str, tuple[Pod, ...]], validator=freeze)
 
-    @typed
     def has_heard(self, sources: Iterable[str], /) -> bool:
         """Whether each of them was heard once; nothing may be destroyed before."""
+        if isinstance(sources, str):
+            raise wrong("MergedSayings.has_heard: sources", sources, "several of text")
         return self.heard.issuperset(sources)
 
     def by_uid(self) -> Mapping[str, Pod]:

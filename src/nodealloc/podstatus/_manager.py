@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar, cast
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import addresses, within
+from nodealloc._arguments import addresses, within, wrong
 from nodealloc._frozen import PlainJson
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
@@ -184,7 +184,6 @@ class StatusManager(Group, Generic[W]):
         """Why the sink has not taken what is true of a pod, if it was asked."""
         return self._telling.failures(uid)
 
-    @typed
     def heard(self, uids: Iterable[str] = ()) -> None:
         """Every source of pods was heard: a remembered pod that nobody has is gone.
 
@@ -192,6 +191,8 @@ class StatusManager(Group, Generic[W]):
             uids: Pods that there are, though whoever runs them may not have put
                 them into `pods` yet; those are waited for.
         """
+        if isinstance(uids, str):
+            raise wrong("StatusManager.heard: uids", uids, "several of text")
         there = frozenset(uids)
         for uid in self._unheard.snapshot():
             if uid not in there:

@@ -425,7 +425,7 @@ def test_static_cpus_need_a_cpu_for_the_system(tmp_path: Path) -> None:
         ({"cpuCFSQuotaPeriod": "50ms"}, "needs featureGates: CustomCPUCFSQuotaPeriod: true"),
         (
             {"cpuCFSQuotaPeriod": "2s", "featureGates": {"CustomCPUCFSQuotaPeriod": True}},
-            "expected a whole number from 1000 to 1000000",
+            "cpuCFSQuotaPeriod is 2 s; give 1ms to 1s",
         ),
         ({"topologyManagerScope": "cluster"}, "topologyManagerScope is 'cluster'; give container, pod"),
         ({"enforceNodeAllocatable": ["pod"]}, "enforceNodeAllocatable is 'pod'; give pods"),
