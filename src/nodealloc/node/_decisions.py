@@ -90,7 +90,11 @@ class Decisions:
         known = held.records.get(asked.workload.key)
         if not isinstance(verdict, Placed) or known is None:
             return verdict, None
-        record = attrs.evolve(known, workload=asked.workload, manifest=asked.manifest())
+        # Members that an edit took out hold what they have until the workload is released.
+        stay = {claim.owner for claim in asked.workload.claims}
+        gone = (claim for claim in known.workload.claims if claim.owner not in stay)
+        workload = attrs.evolve(asked.workload, claims=(*asked.workload.claims, *gone))
+        record = attrs.evolve(known, workload=workload, affinity=verdict.affinity, manifest=asked.manifest())
         view = asked.seen_in(held.view)
         return verdict, self.ledger.change(held.snapshot, verdict.snapshot, [record], view=view)
 

@@ -102,12 +102,13 @@ class Door:
         after = attrs.evolve(verdict.snapshot, admitted=admitted)
         return attrs.evolve(verdict, snapshot=after, affinity=affinity)
 
-    def resized(self, held: Held, asked: Asked, pod: Pod, *, is_edit: bool) -> Placed | Refused | NotYet:
+    def resized(self, held: Held, pod: Pod, *, is_edit: bool) -> Placed | Refused | NotYet:
         """Whether a pod that is in may have other resources, and where it is edited other members, too.
 
         Raises:
             ConfigurationError: It is not in.
         """
+        asked = Asked.of(pod)
         is_in = pod.uid in held.snapshot.admitted
         view, snapshot = held.view if is_in else _of_others(held, pod.uid), held.snapshot
         later = asked.later_than(held.records.get(pod.uid)) if is_edit and is_in else ()

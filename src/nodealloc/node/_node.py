@@ -234,7 +234,7 @@ class NodeAllocator:
         try:
             return self._books.settle(
                 lambda held: self._decisions.resized(
-                    held, wanted, self._door.resized(held, wanted, pod, is_edit=is_edit)
+                    held, wanted, self._door.resized(held, pod, is_edit=is_edit)
                 )
             )
         except RetryableError as error:

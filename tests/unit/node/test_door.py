@@ -433,3 +433,38 @@ def test_a_resize_waits_for_whom_it_has_to_wait() -> None:
     assert verdict.blocker == "default/a"
     with pytest.raises(ConfigurationError, match="does not have it"):
         node.resize(pod("nobody"))
+
+
+def parts(uid: str, **cpus: int) -> Pod:
+    """A pod of containers with so many CPUs each for itself."""
+    containers: list[Json] = []
+    for name, count in cpus.items():
+        asked: Json = {"cpu": count, "memory": "64Mi"}
+        containers.append({"name": name, "resources": {"requests": asked, "limits": asked}})
+    return Pod.from_manifest({"metadata": {"name": uid, "uid": uid}, "spec": {"containers": containers}})
+
+
+def exclusive(node: NodeAllocator, name: str) -> CPUSet | None:
+    """CPUs that a container has for itself."""
+    return node.snapshot[CpuAllocator].exclusive_of(Owner("db", name))
+
+
+def test_what_an_edit_made_of_a_pod_outlives_the_agent() -> None:
+    """Who stayed has more, who came has its own, and who went holds what it has: it may still run."""
+    store = MemoryStore(FORMATS)
+    node = started(store)
+    assert isinstance(node.admit(parts("db", app=2, old=3)), Placed)
+    edited = parts("db", app=4, new=2)
+    assert node.is_edited(edited)
+    assert isinstance(node.resize(edited, is_edit=True), Placed)
+    assert not node.is_edited(edited)
+    held = {name: exclusive(node, name) for name in ("app", "old", "new")}
+    assert {name: len(cpus or ()) for name, cpus in held.items()} == {"app": 4, "old": 3, "new": 2}
+    later = started(again(store))
+    assert {name: exclusive(later, name) for name in held} == held
+    assert (later.view, dict(later.snapshot.admitted)) == (node.view, dict(node.snapshot.admitted))
+    back = parts("db", app=4, new=2, old=3)
+    assert isinstance(later.admit(back), Placed)
+    assert {name: exclusive(later, name) for name in held} == held
+    later.release("db")
+    assert not later.snapshot[CpuAllocator].holdings()
