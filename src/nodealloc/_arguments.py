@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import ipaddress
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar, cast
 
 from nodealloc.errors import ConfigurationError
@@ -17,6 +18,8 @@ __all__ = [
     "choice",
     "filled",
     "is_other",
+    "named",
+    "names_in",
     "not_a_machine",
     "several",
     "whole",
@@ -51,6 +54,22 @@ def _shown(value: object) -> str:
         return f"a {kind}"
     text = repr(cast("object", value))
     return f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'} ({kind})"
+
+
+@contextlib.contextmanager
+def named(where: str) -> Iterator[None]:
+    """Says of what is refused inside where it stands: an option, or a field of a document."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from error
+
+
+def names_in(where: str, names: Iterable[str]) -> frozenset[str]:
+    """Each of several names; raises `ConfigurationError` for one text, whose letters are not meant."""
+    if isinstance(names, str):
+        raise wrong(where, names, "several of text")
+    return frozenset(names)
 
 
 def check(where: str, value: T, kinds: type | tuple[type, ...], expected: str) -> T:

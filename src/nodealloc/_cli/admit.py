@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import shutil
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import named
 from nodealloc._cli._devices import counts_of, with_devices
 from nodealloc._cli._machines import HELP, held_by, pairs, restored
 from nodealloc._texts import documents_of
@@ -124,25 +124,16 @@ def _answers(pods: Iterator[Pod], view: NodeView, snapshot: Snapshot) -> tuple[l
     return answers, snapshot
 
 
-@contextlib.contextmanager
-def _option(name: str) -> Iterator[None]:
-    """Says which option is refused, before why."""
-    try:
-        yield
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{name}: {error}") from None
-
-
 def _node(machine: Machine, arguments: argparse.Namespace) -> Snapshot:
-    with _option("--policy"):
+    with named("--policy"):
         name = Policy.parse(str(arguments.policy)).name.value
     options = pairs(str(arguments.policy_options), "--policy-options")
-    with _option("--policy-options"):
+    with named("--policy-options"):
         policy = Policy.parse(name, options)
-    with _option("--scope"):
+    with named("--scope"):
         scope = Scope.parse(str(arguments.scope))
     options = pairs(str(arguments.cpu_options), "--cpu-options")
-    with _option("--cpu-options"):
+    with named("--cpu-options"):
         cpu_options = StaticOptions.from_kubelet(options)
     reserved = _cpus(str(arguments.reserved_cpus), machine)
     cpus = StaticPolicy.of(machine, reserved=reserved, options=cpu_options, topology_policy=name)
@@ -192,7 +183,7 @@ def _allocatable(machine: Machine, snapshot: Snapshot, said: Sequence[str]) -> R
     }
     said_amounts = pairs("", "--allocatable", *said)
     for resource, amount in said_amounts.items():
-        with _option(f"--allocatable {resource}={amount}"):
+        with named(f"--allocatable {resource}={amount}"):
             resources({resource: amount})
             if resource not in _COUNTED and page_bytes(resource) is None and "/" not in resource:
                 known = f"{', '.join(_COUNTED)}, hugepages-SIZE, or a device's such as example.com/gpu"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
+from nodealloc._arguments import named
 from nodealloc.cgroups import Enforce
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
@@ -40,10 +40,8 @@ Source: Kubernetes v1.32 ``cm/cpumanager/policy_options.go``, ``cm/topologymanag
 _SHORTEST_S: Final = 0.001
 _LONGEST_S: Final = 1.0
 """Of a period of CPU quotas, as the kernel takes them."""
-_RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
-
-
 _PERIOD: Final = "CustomCPUCFSQuotaPeriod"
+_RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
 def check_fields(config: KubeletConfig, /, *, unified: bool) -> None:
@@ -79,22 +77,11 @@ def _check_amounts(config: KubeletConfig) -> None:
         ("systemReserved", config.system_reserved),
     ):
         for name, amount in amounts.items():
-            with _named(f"{field}.{name}"):
+            with named(f"{field}.{name}"):
                 resources({name: amount})
-    with _named("reservedSystemCPUs"):
+    with named("reservedSystemCPUs"):
         CPUSet.parse(config.reserved_system_cpus)
-    period_s = config.cpu_cfs_quota_period_s
-    if not _SHORTEST_S <= period_s <= _LONGEST_S:
-        raise ConfigurationError(f"cpuCFSQuotaPeriod is {period_s:g} s; give 1ms to 1s")
     word(MemoryPolicy, "memoryManagerPolicy", config.memory_manager_policy)
-
-
-@contextlib.contextmanager
-def _named(field: str) -> Iterator[None]:
-    try:
-        yield
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{field}: {error}") from error
 
 
 def _check_features(config: KubeletConfig) -> None:
@@ -106,7 +93,10 @@ def _check_features(config: KubeletConfig) -> None:
 
 
 def _check_period(config: KubeletConfig) -> None:
-    if config.cpu_cfs_quota_period_s != 0.1 and not config.feature_gates.get(_PERIOD, False):
+    period_s = config.cpu_cfs_quota_period_s
+    if not _SHORTEST_S <= period_s <= _LONGEST_S:
+        raise ConfigurationError(f"cpuCFSQuotaPeriod is {period_s:g} s; give 1ms to 1s")
+    if period_s != 0.1 and not config.feature_gates.get(_PERIOD, False):
         raise ConfigurationError(f"cpuCFSQuotaPeriod other than 100ms needs featureGates: {_PERIOD}: true")
 
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable, Mapping
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import wrong
+from nodealloc._arguments import names_in
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
@@ -96,9 +96,7 @@ class MergedSayings:
 
     def has_heard(self, sources: Iterable[str], /) -> bool:
         """Whether each of them was heard once; nothing may be destroyed before."""
-        if isinstance(sources, str):
-            raise wrong("MergedSayings.has_heard: sources", sources, "several of text")
-        return self.heard.issuperset(sources)
+        return self.heard >= names_in("MergedSayings.has_heard: sources", sources)
 
     def by_uid(self) -> Mapping[str, Pod]:
         """Every pod of every source; of two with one uid that of the source whose name comes first."""

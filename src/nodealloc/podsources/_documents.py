@@ -110,13 +110,7 @@ def pods_in(
             yield _pod(document, where, source, node_name)
             continue
         for index, item in enumerate(items):
-            place = f"{where} items[{index}]"
-            try:
-                yield _pod(_whole(item), place, source, node_name)
-            except DecodeError:
-                raise
-            except Exception as error:
-                raise DecodeError(place, [Fault("$", f"{type(error).__name__}: {error}")]) from error
+            yield _item(_whole(item), f"{where} items[{index}]", source, node_name)
 
 
 def _kubelets_pods(document: object, where: str, source: str, node_name: str) -> Iterator[Pod]:
@@ -131,7 +125,17 @@ def _kubelets_pods(document: object, where: str, source: str, node_name: str) ->
     for index, item in enumerate(cast("list[object]", items or [])):
         # What an item says that it is goes unread.
         one = {**cast("dict[str, object]", item), **_IS_POD} if isinstance(item, dict) else item
-        yield _pod(one, f"{where} items[{index}]", source, node_name, is_lenient=True)
+        yield _item(one, f"{where} items[{index}]", source, node_name, is_lenient=True)
+
+
+def _item(document: object, place: str, source: str, node_name: str, *, is_lenient: bool = False) -> Pod:
+    """One of a list; whatever is wrong with it says which."""
+    try:
+        return _pod(document, place, source, node_name, is_lenient=is_lenient)
+    except DecodeError:
+        raise
+    except Exception as error:
+        raise DecodeError(place, [Fault("$", f"{type(error).__name__}: {error}")]) from error
 
 
 def _items(document: object) -> list[object] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar, cast
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import addresses, within, wrong
+from nodealloc._arguments import addresses, names_in, within
 from nodealloc._frozen import PlainJson
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
@@ -191,9 +191,7 @@ class StatusManager(Group, Generic[W]):
             uids: Pods that there are, though whoever runs them may not have put
                 them into `pods` yet; those are waited for.
         """
-        if isinstance(uids, str):
-            raise wrong("StatusManager.heard: uids", uids, "several of text")
-        there = frozenset(uids)
+        there = names_in("StatusManager.heard: uids", uids)
         for uid in self._unheard.snapshot():
             if uid not in there:
                 self._unheard.drop(uid, by="heard")
