@@ -163,6 +163,7 @@ def test_http_keeps_the_promises_of_probers() -> None:
             "breaks off",
         ),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nodd\r\n", ReplyKind.FAILURE, "chunk"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-6\r\n", ReplyKind.FAILURE, "chunk"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\nhalf", ReplyKind.FAILURE, "breaks off"),
         (b"HTTP/1.1 200 OK\r\nContent-Le", ReplyKind.FAILURE, "breaks off"),
         (b"", ReplyKind.FAILURE, "closed"),

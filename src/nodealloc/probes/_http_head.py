@@ -14,6 +14,8 @@ __all__ = ["Head", "HttpNonsenseError", "head_in", "is_whole"]
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?=[ \r]|$)")
 _CONTINUES: Final = frozenset({100, 102, 103})
 _NO_BODY: Final = frozenset({204, 304})
+_SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,16}")
+"""Of a chunk; `int` takes a sign as well, with which a chunk would end where it began, for ever."""
 _BEGINS: Final = b"HTTP/1."
 _FIELD: Final = re.compile(
     rb"\r\n(content-length|transfer-encoding|location)[ \t]*:[ \t]*([^\r]*)", re.IGNORECASE
@@ -85,10 +87,9 @@ def _chunks_end(body: bytes) -> bool:
     at = 0
     while (line := body.find(b"\r\n", at)) >= 0:
         word = body[at:line].partition(b";")[0].strip()
-        try:
-            size = int(word, 16)
-        except ValueError as error:
-            raise HttpNonsenseError(f"a chunk of {word[:20]!r} bytes") from error
+        if not _SIZE.fullmatch(word):
+            raise HttpNonsenseError(f"a chunk of {word[:20]!r} bytes")
+        size = int(word, 16)
         if size == 0:
             return body.find(b"\r\n", line + 2) >= 0
         at = line + 2 + size + 2
