@@ -52,7 +52,7 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
     if look is not None and look.acts:
         answer = decide(record, tries_again=False)
         if _acts(answer):
-            return answer
+            return _decided(answer)
         look = attrs.evolve(look, acts=False, rests_s=now_s)
         record = answer.record.but(look=look)
     is_news = look is None or look.edition != record.edition or _is_seen(look, observed, now_s)
@@ -66,7 +66,16 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
     taken = answer.record.look
     if taken is None or not _acts(answer):
         return _waiting(answer, now_s)
-    return attrs.evolve(answer, record=answer.record.but(look=attrs.evolve(taken, acts=True)))
+    return _decided(attrs.evolve(answer, record=answer.record.but(look=attrs.evolve(taken, acts=True))))
+
+
+def _decided(answer: Next) -> Next:
+    """With what the look led to, if it is the first that was decided of containers."""
+    look = answer.record.look
+    if look is None or look.decided is not None or answer.decided is None:
+        return answer
+    look = attrs.evolve(look, decided=answer.decided)
+    return attrs.evolve(answer, record=answer.record.but(look=look))
 
 
 _LISTED_S: Final = 1.0

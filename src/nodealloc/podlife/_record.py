@@ -23,6 +23,7 @@ from nodealloc.verdicts import NotYet
 __all__ = [
     "STORED",
     "Begun",
+    "Decided",
     "Ending",
     "EndingKind",
     "HookState",
@@ -210,6 +211,19 @@ class StartFailure:
 
 
 @attrs.frozen(kw_only=True)
+class Decided:
+    """What a look led to; a kubelet decides nothing else of the pod until that is done.
+
+    Attributes:
+        stops: Ids of containers that are stopped, one after the other.
+        starts: Names of those that are started, after that.
+    """
+
+    stops: frozenset[str] = frozenset()
+    starts: frozenset[str] = frozenset()
+
+
+@attrs.frozen(kw_only=True)
 class Look:
     """What a kubelet saw of a pod as it looked at it last: it tells that until it looks again.
 
@@ -224,6 +238,7 @@ class Look:
             periods after it.
         rests_s: When that was done.
         again_s: When it looks again though nothing changes; None for not at all.
+        decided: What it led to, all of it; None while nothing was decided of containers.
     """
 
     number: int
@@ -235,6 +250,7 @@ class Look:
     listed_s: float = 0.0
     rests_s: float = 0.0
     again_s: float | None = None
+    decided: Decided | None = None
 
 
 @attrs.frozen(kw_only=True)

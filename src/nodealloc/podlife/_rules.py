@@ -48,7 +48,9 @@ class Rules:
         tells_meanwhile: What happens to a pod is told as it happens, and what failed is
             tried again when it may be. The kubelet looks at a pod, tells of it and acts:
             meanwhile containers stay as they were, and one that is made and does not run
-            yet is not there. What failed it tells, and tries again, with the next look.
+            yet is not there. What failed it tells, and tries again, with the next look. It stops
+            one container after the other, and decides nothing else of the pod until all that
+            a look led to is done.
         counts_stopped: A container that was stopped to start again has ended, and its
             delay counts from that. The kubelet looks at the end before that one, as it
             was when it decided to stop it.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import extended, reduced
 from nodealloc.dsw_asw import Step
@@ -109,19 +111,24 @@ def stop_sandbox(uid: str, sandbox_id: str, policy: LifePolicy) -> Step[Detail]:
     )
 
 
-def starts(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+def starts(
+    turn: Turn, record: PodRecord, plan: PodPlan, /, *, only: Collection[str] | None = None
+) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
     """Fetch images, run hooks of what has started, and start the first container of those to be started.
 
     Images are looked for side by side, and fetched as many at a time as the policy says; one image is
     fetched for one container after the other, on all the node, so that the first serves them all. A
     container whose image is being fetched for the first time keeps those
     behind it waiting, so that the manifest's order does not depend on whose image comes first. One that
-    failed is tried again after its back-off and keeps nobody waiting meanwhile.
+    failed is tried again after its back-off and keeps nobody waiting meanwhile. With `only`, others than
+    these wait.
     """
     hooks = _post_start(turn, record)
     steps: list[Step[Detail]] = list(hooks)
     is_free = not hooks
     for name in plan.starts:
+        if only is not None and name not in only:
+            continue
         if any(one.name == name for one in record.stopping.values()):
             continue
         made = _made(record, name, plan.sandbox_id, turn.observed.report)

@@ -20,7 +20,7 @@ from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
 from nodealloc.podlife._pruning import prune
-from nodealloc.podlife._record import HookState, PodRecord, Stopping
+from nodealloc.podlife._record import Decided, HookState, PodRecord, Stopping
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import Turn, in_new_sandbox, resizes, starts
 from nodealloc.podlife._stops import Due, Stops, containers_of, steps_to_stop
@@ -42,12 +42,14 @@ class Next:
         steps: What to do.
         again_at_s: When to look again though nothing changes.
         is_over: Nothing of it is running, or will run: it has to end.
+        decided: What a kubelet does of it before it decides anything else; None where that was not asked.
     """
 
     record: PodRecord
     steps: tuple[Step[Detail], ...] = ()
     again_at_s: float | None = None
     is_over: bool = False
+    decided: Decided | None = None
 
 
 def sync(
@@ -75,7 +77,9 @@ def sync(
     plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=rules)
     if record.definitions is None:
         record = record.but(definitions=definitions)
-    record = _counting(_stopping(turn, record, plan), plan, observed)
+    bound = _bound(turn, record)
+    due = _due(turn, plan, bound)
+    record = _counting(_stopping(turn, record, due, plan), plan, observed)
     if plan.ends and not plan.makes_sandbox:
         return Next(record=record, is_over=True)
     stops = _stops(turn, record, ends=plan.ends)
@@ -92,9 +96,31 @@ def sync(
             record, more = in_new_sandbox(turn, record, plan)
             steps += more
     else:
-        record, more = starts(turn, record, plan)
-        steps += (*more, *resizes(turn, plan, definitions))
-    return Next(record=record, steps=steps, again_at_s=min(moments, default=None))
+        if rules.tells_meanwhile or not due:
+            only = None if bound is None else bound.starts - {one.name for one in plan.stops}
+            record, more = starts(turn, record, plan, only=only)
+            steps += more
+        steps += resizes(turn, plan, definitions)
+    decided = None
+    if not rules.tells_meanwhile and preparing is None:
+        ids = frozenset([one.container_id for one in due])
+        decided = Decided(stops=ids, starts=frozenset(plan.starts))
+    return Next(record=record, steps=steps, again_at_s=min(moments, default=None), decided=decided)
+
+
+def _bound(turn: Turn, record: PodRecord) -> Decided | None:
+    """What alone may be begun of its containers; None for whatever is due.
+
+    By a kubelet's rules, while that is done which it decided as it looked last.
+    """
+    look = record.look
+    return None if turn.tries_again or look is None or not look.acts else look.decided
+
+
+def _due(turn: Turn, plan: PodPlan, bound: Decided | None) -> tuple[Stop, ...]:
+    """Containers that are to be stopped, in whose order a kubelet stops one after the other."""
+    found = stops_of(plan, turn.observed.report, rules=turn.rules)
+    return found if bound is None else tuple([one for one in found if one.container_id in bound.stops])
 
 
 def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSeen:
@@ -240,10 +266,15 @@ def _completed(record: PodRecord, report: PodReport) -> frozenset[str]:
     return frozenset(name for name, sandbox in record.completed.items() if sandbox == box.record.id)
 
 
-def _stopping(turn: Turn, record: PodRecord, plan: PodPlan) -> PodRecord:
-    """With a deadline for each container that is stopped though the pod goes on; it is set once."""
+def _stopping(turn: Turn, record: PodRecord, due: Sequence[Stop], plan: PodPlan) -> PodRecord:
+    """With a deadline for each container that is stopped though the pod goes on; it is set once.
+
+    For a kubelet's next one when the one before it has gone.
+    """
     stopping, stopped = record.stopping, record.stopped
-    for stop in stops_of(plan, turn.observed.report, rules=turn.rules):
+    if not (turn.rules.tells_meanwhile or plan.ends):
+        due = () if stopping else due[:1]
+    for stop in due:
         if stop.container_id not in stopping:
             grace_s = _grace_s(record.pod, stop)
             if not turn.rules.counts_stopped:

@@ -74,6 +74,70 @@ def test_what_is_told_while_a_container_is_stopped_and_started(rules: Rules, mea
     assert list(dict.fromkeys(told)) == meanwhile
 
 
+TWO = (Container(name="one", image="busybox"), Container(name="two", image="busybox"))
+
+
+def go_on(node: Node) -> None:
+    """Let calls that hang go on, and no later ones hang."""
+    node.executor.held.clear()
+    for one in node.executor.parked:
+        one()
+
+
+@pytest.mark.parametrize(("rules", "stopped"), [(RIGHT, [2, 2]), (KUBELET, [1, 2])])
+def test_two_containers_that_are_stopped_at_once(rules: Rules, stopped: list[int]) -> None:
+    """Side by side; a kubelet stops one after the other, and the second has all of its grace from then."""
+    node = Node(rules=rules)
+    node.lives.put(pod(containers=TWO, grace_s=20))
+    node.after(1)
+    node.executor.held.add("stop")
+    node.verdicts.put("u", Verdicts(alive={node.id_of("one"): False, node.id_of("two"): False}))
+    node.after(9)
+    seen = [len(node.executor.parked)]
+    go_on(node)
+    node.after(5)
+    seen.append(len(node.stops))
+    assert seen == stopped
+    if rules is KUBELET:
+        assert node.stops[1][1] == 20.0
+    assert node.running() == ["one#1", "two#1"]
+
+
+@pytest.mark.parametrize(("rules", "meanwhile"), [(RIGHT, ["one#0", "two#1"]), (KUBELET, ["one#0"])])
+def test_a_container_that_exits_while_another_is_stopped(rules: Rules, meanwhile: list[str]) -> None:
+    """It starts again; with a kubelet once the other one has been stopped and has started."""
+    node = Node(rules=rules)
+    node.lives.put(pod(containers=TWO))
+    node.after(1)
+    node.executor.held.add("stop")
+    node.verdicts.put("u", Verdicts(alive={node.id_of("one"): False}))
+    node.after(3)
+    node.exit("two")
+    node.after(10)
+    assert node.running() == meanwhile
+    go_on(node)
+    node.after(5)
+    assert sorted(node.running()) == ["one#1", "two#1"]
+
+
+@pytest.mark.parametrize(("rules", "meanwhile"), [(RIGHT, 1), (KUBELET, 0)])
+def test_a_container_that_fails_its_probe_while_a_hook_runs(rules: Rules, meanwhile: int) -> None:
+    """It is stopped; with a kubelet once the hook has ended, and what comes after it has started."""
+    hook = Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=("wait",))))
+    slow = Container(name="two", image="busybox", lifecycle=hook)
+    node = Node(rules=rules)
+    node.executor.held.add("post-start")
+    node.lives.put(pod(containers=(TWO[0], slow, Container(name="three", image="busybox"))))
+    node.after(3)
+    node.verdicts.put("u", Verdicts(alive={node.id_of("one"): False}))
+    node.after(10)
+    assert (len(node.stops), node.executor.parked != []) == (meanwhile, True)
+    go_on(node)
+    node.after(5)
+    assert node.running() == ["two#0", "three#0", "one#1"]
+    assert len(node.stops) == 1
+
+
 @pytest.mark.parametrize(("rules", "told"), [(RIGHT, {"app": ["0 created"]}), (KUBELET, {})])
 def test_whether_a_container_that_does_not_run_yet_is_told(rules: Rules, told: dict[str, list[str]]) -> None:
     """It was made and waits for its start; for a kubelet it is not there."""
