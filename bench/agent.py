@@ -203,7 +203,7 @@ _BESIDE = (
     ("one", "manifest to container running, over the bare calls", "×", 1.1),
     ("many", "50 at once, over the bare calls", "×", 1.25),
     ("crash_s", "crash to the next attempt that runs, median", "s", 0.1),
-    ("crash", "the same over the two bare calls", "×", None),
+    ("crash", "the same over the runtime's own word of it and two bare calls", "×", None),
     ("removed_s", "manifest gone to process gone, largest of 20", "s", 0.1),
     ("idle_percent", "idle with 50 pods, of a core", "%", 0.5),
     ("idle_more_percent", "idle with 100 pods, of a core", "%", 0.8),
