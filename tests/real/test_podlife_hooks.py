@@ -138,6 +138,15 @@ def test_a_command_that_fails_says_what_users_of_a_kubelet_saw() -> None:
     assert run(EXEC, ends(2, b"no\n")) in told
 
 
+def test_what_a_command_that_failed_wrote_is_told_as_kubelets_tell_it() -> None:
+    """Its errors as they are, then all it wrote in one line."""
+    wrote = CommandResult(code=2, output=b'said "so"\x1b[0m \xff', errors=b"no such caf\xc3\xa9\n\x7f")
+    words = run(EXEC, Commands(lambda _: wrote))
+    errors, _, message = words.partition(", message: ")
+    assert errors.endswith("error: command 'sh -c echo no; exit 2' exited with 2: no such caf\u00e9\n\x7f")
+    assert message == r'"said \"so\"\x1b[0m \xffno such café\n\x7f"'
+
+
 def test_a_command_that_cannot_run_has_failed() -> None:
     """With the runtime's words, or with the time that it was given."""
 

@@ -15,6 +15,7 @@ from nodealloc import _attrs as attrs
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
+from nodealloc.podlife._quoting import quoted
 from nodealloc.runtime import CommandTimedOutError
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ContainerHooks"]
 
-_SHOWN: Final = 1024
-"""Bytes of what a command wrote that are told."""
+_SHOWN: Final = 1 << 14
+"""Bytes of what a command wrote that are told; a kubelet tells all of it."""
+_READ: Final = 1024
+"""Bytes of an answer that are read; nobody looks at them."""
 _LARGEST_PORT: Final = 65535
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 """Why no hands could be shaken with a server that speaks plain HTTP."""
@@ -96,7 +99,7 @@ class _Ended:
     """
 
     fault: str = ""
-    output: str = ""
+    output: bytes = b""
 
 
 class _Run:
@@ -125,7 +128,7 @@ class _Run:
         pod = self._call.pod
         where = f'Container "{self._name}" in Pod "{pod.name}_{pod.namespace}({pod.uid})"'
         # Only a command has written something.
-        written = f", message: {_quoted(ended.output)}" if kind == "Exec" else ""
+        written = f", message: {quoted(ended.output)}" if kind == "Exec" else ""
         return f"{kind} lifecycle hook ({what}) for {where} failed - error: {ended.fault}{written}"
 
     def beside(self, work: Callable[[], _Ended], stop: Callable[[], None]) -> _Ended:
@@ -238,7 +241,7 @@ class _Request:
                 self._connection = made
             made.request("GET", path, headers=headers)
             answer = made.getresponse()
-            answer.read(_SHOWN)
+            answer.read(_READ)
             return answer.headers.get("Location", "") if answer.status in FOLLOWED else ""
         finally:
             made.close()
@@ -280,16 +283,10 @@ def _without_secrets(headers: dict[str, str]) -> dict[str, str]:
 def _exit_of(action: ExecAction, done: CommandResult) -> _Ended:
     if not done.code:
         return _Ended()
-    output = (done.output + done.errors)[-_SHOWN:].decode("utf-8", "replace")
-    return _Ended(f"command '{' '.join(action.command)}' exited with {done.code}: ", output)
+    errors = done.errors[-_SHOWN:].decode("utf-8", "replace")
+    fault = f"command '{' '.join(action.command)}' exited with {done.code}: {errors}"
+    return _Ended(fault, (done.output + done.errors)[-_SHOWN:])
 
 
 def _listed(action: ExecAction) -> str:
     return f"[{' '.join(action.command)}]"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    for plain, code in (("\n", r"\n"), ("\t", r"\t"), ("\r", r"\r")):
-        escaped = escaped.replace(plain, code)
-    return f'"{escaped}"'
