@@ -414,7 +414,7 @@ class House:
 
     def footprint(self) -> dict[str, int]:
         """What the engine keeps besides its worlds."""
-        book, work = self.lamps._book, self.lamps._begun
+        book, work = self.lamps._bookkeeping, self.lamps._begun
         return {
             "operations": self.lamps._operations.count,
             "failures": book.failures.count,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from nodealloc.dsw_asw import BackOff, Cancel, Driven, ThreadExecutor, World
-from nodealloc.dsw_asw._book import Book
+from nodealloc.dsw_asw._bookkeeping import Bookkeeping
 from nodealloc.dsw_asw._dependencies import Dependencies
 from nodealloc.dsw_asw._operations import Operations
 from nodealloc.dsw_asw._records import Records
@@ -140,7 +140,7 @@ class Lives:
         remembered = {name: row for name, row in self.durable.rows.items() if isinstance(row, Lamp)}
         assert remembered == {f"lamp.{key}": lamp for key, lamp in known.items()}, f"{remembered} in rows"
         assert not any(self.house.footprint().values()), self.house.footprint()
-        assert len(self.house.lamps._book.timers) == (self.resync_s is not None)
+        assert len(self.house.lamps._bookkeeping.timers) == (self.resync_s is not None)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -196,13 +196,13 @@ BUGS = [
     # A refused commit counts as one that went well.
     planted(Writing, "_not_remembered", nothing),
     # A moment that a plan named never comes.
-    planted(Book, "look_again", nothing),
+    planted(Bookkeeping, "look_again", nothing),
     # What failed has no moment to come back at.
-    planted(Book, "hold_off", lambda self, *given: self.failures.add(*given)),
+    planted(Bookkeeping, "hold_off", lambda self, *given: self.failures.add(*given)),
     # A change in another world wakes nobody.
     planted(Dependencies, "woken", lambda *_: ()),
     # A pass that was interrupted is forgotten.
-    planted(Book, "add", nothing),
+    planted(Bookkeeping, "add", nothing),
     # What nobody takes up is waited for, for ever.
     planted(Operations, "lose", nothing),
     # A result that waits for its commit is never told.

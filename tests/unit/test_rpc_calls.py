@@ -12,7 +12,7 @@ import pytest
 from nodealloc import _sockets
 from nodealloc._futures import then
 from nodealloc._rpc.places import Places
-from nodealloc.devices.plugins._silence import Silence, SilentProcessError
+from nodealloc.devices.plugins._silent_processes import SilentProcessError, SilentProcesses
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.dsw_asw import VirtualClock
 
@@ -118,7 +118,7 @@ def test_who_listens_is_known_without_a_word(tmp_path: Path) -> None:
 def test_a_process_that_answers_nothing_is_left_alone_for_a_while() -> None:
     """After sixteen sockets without an answer; one answer, or five seconds, and it is called again."""
     clock = VirtualClock()
-    silence = Silence(clock)
+    silence = SilentProcesses(clock)
     for _ in range(15):
         silence.kept(7)
     silence.check(7, "/x.sock", "Call")

@@ -23,7 +23,7 @@ _REST_S = 0.02
 """After so many, for all but the first of an owner: those who begin take as long by themselves."""
 
 
-class _Talk:
+class _Call:
     """One call: in the line, or under way while it has a task."""
 
     def __init__(self, path: str, begin: Callable[[], Coroutine[None, None, Answer]], wait_s: float) -> None:
@@ -49,7 +49,7 @@ class Conversations:
 
     def __init__(self, most: int, /, *, first_s: float = 0.1) -> None:
         # Both belong to the loop's thread.
-        self._places = Places[_Talk](most, first_s=first_s)
+        self._places = Places[_Call](most, first_s=first_s)
         self._next: asyncio.TimerHandle | None = None
         self._rests_until_s = 0.0
 
@@ -82,30 +82,30 @@ class Conversations:
                 path, method, request, limit_s=limit_s, largest_bytes=largest_bytes, address=address
             )
 
-        talk = _Talk(path, begin, wait_s)
+        call = _Call(path, begin, wait_s)
         loop = calls_loop()
 
         def ended(future: Future[Answer]) -> None:
             if future.cancelled():
-                loop.call_soon_threadsafe(self._leave, talk)
+                loop.call_soon_threadsafe(self._leave, call)
 
-        loop.call_soon_threadsafe(self._wait, talk)
-        talk.future.add_done_callback(ended)
-        return talk.future
+        loop.call_soon_threadsafe(self._wait, call)
+        call.future.add_done_callback(ended)
+        return call.future
 
     # What follows runs on the loop's thread.
 
-    def _wait(self, talk: _Talk) -> None:
+    def _wait(self, call: _Call) -> None:
         """Stand in the line, once more after a turn."""
-        if talk.future.done():
+        if call.future.done():
             return
-        left_s = talk.begins_s - time.monotonic()
+        left_s = call.begins_s - time.monotonic()
         if left_s <= 0:
-            self._give_up(talk)
+            self._give_up(call)
             return
-        is_first = self._places.wait(talk, talk.peer, talk.owner)
+        is_first = self._places.wait(call, call.peer, call.owner)
         loop = asyncio.get_running_loop()
-        talk.reminder = loop.call_later(left_s, self._give_up, talk)
+        call.reminder = loop.call_later(left_s, self._give_up, call)
         self._look_at(0.0 if is_first else self._rests_until_s)
 
     def _look_at(self, when_s: float) -> None:
@@ -119,13 +119,13 @@ class Conversations:
     def _look(self) -> None:
         """Those begin whose turn it is, a few at a time."""
         self._next, begun = None, 0
-        for talk, leaves in itertools.islice(self._places.begin(time.monotonic()), _MOST_BEGUN):
+        for call, leaves in itertools.islice(self._places.begin(time.monotonic()), _MOST_BEGUN):
             begun += 1
             if leaves is not None:
                 self._hang_up(leaves)
                 self._wait(leaves)
-            self._hang_up(talk)  # its reminder
-            talk.task = asyncio.get_running_loop().create_task(self._hold(talk))
+            self._hang_up(call)  # its reminder
+            call.task = asyncio.get_running_loop().create_task(self._hold(call))
         loop, next_s = asyncio.get_running_loop(), self._places.next_s()
         if begun == _MOST_BEGUN:
             self._rests_until_s = loop.time() + _REST_S
@@ -133,37 +133,37 @@ class Conversations:
         elif next_s is not None:
             self._look_at(loop.time() + max(0.001, next_s - time.monotonic()))
 
-    async def _hold(self, talk: _Talk) -> None:
+    async def _hold(self, call: _Call) -> None:
         try:
-            answer = await talk.begin()
+            answer = await call.begin()
         except OSError as error:  # no descriptor is left
             answer = Answer("UNAVAILABLE", detail=str(error), is_away=True)
         except Exception as error:  # noqa: BLE001 - one call's trouble is its own
             answer = Answer("INTERNAL", detail=str(error) or type(error).__name__)
-        self._end(talk, answer)
+        self._end(call, answer)
 
-    def _give_up(self, talk: _Talk) -> None:
+    def _give_up(self, call: _Call) -> None:
         """No turn of it may begin any more."""
         words = "others do not answer, and it had no longer turn in its time"
-        self._end(talk, Answer(GAVE_WAY, detail=words, is_away=True))
+        self._end(call, Answer(GAVE_WAY, detail=words, is_away=True))
 
-    def _end(self, talk: _Talk, answer: Answer) -> None:
+    def _end(self, call: _Call, answer: Answer) -> None:
         if answer.status == "OK":
-            self._places.forget(talk.peer)
-        talk.task = None  # it ends with this
-        self._leave(talk)
+            self._places.forget(call.peer)
+        call.task = None  # it ends with this
+        self._leave(call)
         with contextlib.suppress(InvalidStateError):  # cancelled at this very moment
-            talk.future.set_result(answer)
+            call.future.set_result(answer)
 
-    def _leave(self, talk: _Talk) -> None:
-        self._places.leave(talk)
-        self._hang_up(talk)
+    def _leave(self, call: _Call) -> None:
+        self._places.leave(call)
+        self._hang_up(call)
         if self._next is not None:
             self._look_at(self._rests_until_s)
 
-    def _hang_up(self, talk: _Talk) -> None:
-        if talk.task is not None:
-            talk.task.cancel()
-        if talk.reminder is not None:
-            talk.reminder.cancel()
-        talk.task = talk.reminder = None
+    def _hang_up(self, call: _Call) -> None:
+        if call.task is not None:
+            call.task.cancel()
+        if call.reminder is not None:
+            call.reminder.cancel()
+        call.task = call.reminder = None

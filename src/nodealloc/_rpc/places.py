@@ -58,29 +58,29 @@ class Places(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting) + sum(map(len, self._taken))
 
-    def wait(self, talk: T, peer: Hashable, owner: Hashable = None, /) -> bool:
+    def wait(self, call: T, peer: Hashable, owner: Hashable = None, /) -> bool:
         """Stand in the line, behind others of that owner; None for one who has nobody else here.
 
         Returns:
             Whether nobody else of that owner stands in the line or has a place.
         """
-        self._waiting.add(talk)
+        self._waiting.add(call)
         turns = self._turns.get(peer, 0)
         before = 0
         if owner is not None:
             before = self._of_owner[owner]
             self._of_owner[owner] += 1
-            self._owners[talk] = owner
+            self._owners[call] = owner
         place = turns, before, next(self._numbers)
-        heapq.heappush(self._lines[min(turns, 1)], (place, talk, peer))
+        heapq.heappush(self._lines[min(turns, 1)], (place, call, peer))
         return not before
 
-    def leave(self, talk: T, /) -> None:
+    def leave(self, call: T, /) -> None:
         """Go, from the line or from a place."""
-        self._waiting.discard(talk)
-        self._forget_owner(talk)
+        self._waiting.discard(call)
+        self._forget_owner(call)
         for taken in self._taken:
-            taken.pop(talk, None)
+            taken.pop(call, None)
 
     def forget(self, peer: Hashable, /) -> None:
         """He has answered: next time he is a newcomer again."""
@@ -90,14 +90,14 @@ class Places(Generic[T]):
         """Who begins now, and who gives way to him, who has neither a place nor stands in the line then."""
         for lane, line in enumerate(self._lines):
             while line:
-                (turns, _, _), talk, peer = line[0]
-                if talk in self._waiting:
+                (turns, _, _), call, peer = line[0]
+                if call in self._waiting:
                     has_room, leaves = self._room(lane, now_s)
                     if not has_room:
                         break
                     heapq.heappop(line)
-                    self._sit_down(talk, peer, turns, lane, now_s)
-                    yield talk, leaves
+                    self._sit_down(call, peer, turns, lane, now_s)
+                    yield call, leaves
                 else:
                     heapq.heappop(line)
 
@@ -112,11 +112,11 @@ class Places(Generic[T]):
         ]
         return min(tops, default=None)
 
-    def _sit_down(self, talk: T, peer: Hashable, turns: int, lane: int, now_s: float) -> None:
-        self._waiting.discard(talk)
-        self._taken[lane][talk] = peer
+    def _sit_down(self, call: T, peer: Hashable, turns: int, lane: int, now_s: float) -> None:
+        self._waiting.discard(call)
+        self._taken[lane][call] = peer
         over_s = now_s + self._first_s * _LONGER ** min(turns, _MOST_TURNS)
-        heapq.heappush(self._over[lane], (over_s, next(self._numbers), talk))
+        heapq.heappush(self._over[lane], (over_s, next(self._numbers), call))
         self._turns.pop(peer, None)
         self._turns[peer] = turns + 1
         if len(self._turns) > _MOST_KNOWN:
@@ -129,14 +129,14 @@ class Places(Generic[T]):
         for where in self._who_may_leave(lane):
             over = self._seated(where)
             if over and over[0][0] <= now_s:
-                talk = heapq.heappop(over)[2]
-                del self._taken[where][talk]
-                self._forget_owner(talk)
-                return True, talk
+                call = heapq.heappop(over)[2]
+                del self._taken[where][call]
+                self._forget_owner(call)
+                return True, call
         return False, None
 
-    def _forget_owner(self, talk: T) -> None:
-        owner = self._owners.pop(talk, None)
+    def _forget_owner(self, call: T) -> None:
+        owner = self._owners.pop(call, None)
         if owner is not None:
             self._of_owner[owner] -= 1
             if not self._of_owner[owner]:

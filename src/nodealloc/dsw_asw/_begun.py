@@ -6,7 +6,7 @@ import logging
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from nodealloc.dsw_asw._book import Book
+from nodealloc.dsw_asw._bookkeeping import Bookkeeping
 from nodealloc.dsw_asw._errors import (
     CancelledOperationError,
     DeadlineError,
@@ -40,7 +40,7 @@ class Begun(Generic[K, W, H, S, R]):
         domain: Says what comes of a step.
         operations: What is on its way.
         records: The actual world.
-        book: What is held off, and what is due.
+        bookkeeping: What is held off, and what is due.
         clock: Time.
         observer: Is told of progress.
         take_up_s: A call that no worker took up for so long is withdrawn; None for never.
@@ -52,7 +52,7 @@ class Begun(Generic[K, W, H, S, R]):
         *,
         operations: Operations[K, S, R],
         records: Records[K, H],
-        book: Book[K],
+        bookkeeping: Bookkeeping[K],
         clock: Clock,
         observer: Observer | None,
         take_up_s: float | None,
@@ -60,7 +60,7 @@ class Begun(Generic[K, W, H, S, R]):
         self._domain = domain
         self._operations = operations
         self._records = records
-        self._book = book
+        self._bookkeeping = bookkeeping
         self._clock = clock
         self._observer = observer
         self._take_up_s = take_up_s
@@ -99,7 +99,7 @@ class Begun(Generic[K, W, H, S, R]):
         """Have keys planned whose scope stayed open as nobody before them wanted it; whether any are."""
         called = self._blocked.after(turn.keys, self._operations.is_open)
         if called:
-            self._book.add(called)
+            self._bookkeeping.add(called)
         return bool(called)
 
     def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
@@ -110,9 +110,9 @@ class Begun(Generic[K, W, H, S, R]):
                     return
         except Exception as error:  # noqa: BLE001 - details compare as their domain likes
             turn.count("failed")
-            self._book.hold_off(key, step, error, turn.now_s)
+            self._bookkeeping.hold_off(key, step, error, turn.now_s)
             return
-        if self._book.is_held_off(key, step, turn.now_s):
+        if self._bookkeeping.is_held_off(key, step, turn.now_s):
             return
         if not self._operations.is_open(step.scope):
             turn.count("blocked")
@@ -123,7 +123,7 @@ class Begun(Generic[K, W, H, S, R]):
             self._operations.start(operation)
         except Exception as error:  # noqa: BLE001 - an executor may raise what it likes
             turn.count("failed")
-            self._book.hold_off(key, step, error, turn.now_s)
+            self._bookkeeping.hold_off(key, step, error, turn.now_s)
             return
         turn.count("started")
         self._blocked.started(step.scope, key)
@@ -137,9 +137,9 @@ class Begun(Generic[K, W, H, S, R]):
         begin_s = operation.since_s if operation.began_s is None else operation.began_s
         waits = [one for one in (patience, operation.step.deadline_s) if one is not None]
         if waits:
-            with self._book.lock:
+            with self._bookkeeping.lock:
                 due_s = begin_s + min(waits)
-                operation.timer = self._book.timers.add(due_s, lambda: self._late.append(operation))
+                operation.timer = self._bookkeeping.timers.add(due_s, lambda: self._late.append(operation))
 
     def look_at_late(self, turn: Turn[K, H, S], /) -> None:
         """Withdraw what nobody took up; count as uncertain what ran out of time."""
@@ -169,24 +169,26 @@ class Begun(Generic[K, W, H, S, R]):
         # In the queue longer than its deadline: that counts from its start, so look again then.
         timer = operation.timer
         if timer is not None and timer.due_s <= now_s and operation.began_s is None:
-            with self._book.lock:
+            with self._bookkeeping.lock:
                 timer.cancel()
                 wait_s = operation.step.deadline_s or 1.0
-                operation.timer = self._book.timers.add(now_s + wait_s, lambda: self._late.append(operation))
+                operation.timer = self._bookkeeping.timers.add(
+                    now_s + wait_s, lambda: self._late.append(operation)
+                )
 
     def _ended(self, operation: Operation[K, S, R], turn: Turn[K, H, S]) -> None:
         """The call returned, in time or late; its scope is open again."""
-        with self._book.lock:
+        with self._bookkeeping.lock:
             if operation.timer is not None:
                 operation.timer.cancel()
-            self._book.agenda.add(self._blocked.opened(operation.step.scope))
+            self._bookkeeping.due_keys.add(self._blocked.opened(operation.step.scope))
         if operation.outcome is not None:
             self._settle(operation, operation.outcome, turn)
 
     def _settle(self, operation: Operation[K, S, R], outcome: Outcome[R], turn: Turn[K, H, S]) -> None:
         """Let the domain say what came of it, write that down, and plan the key again."""
         key, step = operation.key, operation.step
-        self._book.add((key,))
+        self._bookkeeping.add((key,))
         error = _error_of(step, outcome)
         try:
             self._records.settle(key, lambda have: self._domain.settled(have, step, outcome), step.verb)
@@ -200,10 +202,10 @@ class Begun(Generic[K, W, H, S, R]):
             elif not moved:
                 error = NoProgressError(step.verb)
             if error is None:
-                self._book.forget_step(key, step)
+                self._bookkeeping.forget_step(key, step)
         if error is not None:
             after_s = outcome.again_after_s if isinstance(outcome, Failed | Uncertain) else None
-            self._book.hold_off(key, step, error, self._clock.monotonic_s(), after_s)
+            self._bookkeeping.hold_off(key, step, error, self._clock.monotonic_s(), after_s)
         turn.count(_KINDS[type(outcome)])
         took_s = 0.0 if outcome.began_s is None else max(0.0, outcome.ended_s - outcome.began_s)
         tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
@@ -211,8 +213,10 @@ class Begun(Generic[K, W, H, S, R]):
     def _rest(self, operation: Operation[K, S, R], *, moved: bool) -> None:
         """A period is a period, whatever its step found; without one, a change is what to go on with."""
         if not moved or operation.rest_until_s is not None:
-            with self._book.lock:
-                self._book.rests.add(operation.key, operation.step, operation.rest_until_s, spared=moved)
+            with self._bookkeeping.lock:
+                self._bookkeeping.rests.add(
+                    operation.key, operation.step, operation.rest_until_s, spared=moved
+                )
 
 
 _KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}

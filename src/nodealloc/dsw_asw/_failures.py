@@ -10,7 +10,7 @@ from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._steps import Failure, Step, StepScope
 from nodealloc.errors import RetryableError
 
-__all__ = ["Failures", "Rests"]
+__all__ = ["Failures", "RestingSteps"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -96,7 +96,7 @@ class Failures(Generic[K]):
                 del self._by_key[key]
 
 
-class Rests(Generic[K]):
+class RestingSteps(Generic[K]):
     """Steps that did what they could for now: they rest until their plan wants to look again."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar, cast
 
-from nodealloc.dsw_asw._book import Book
+from nodealloc.dsw_asw._bookkeeping import Bookkeeping
 from nodealloc.dsw_asw._dependencies import Dependencies
 from nodealloc.dsw_asw._errors import BadPlanError, RestlessPlanError
 from nodealloc.dsw_asw._operations import Operations
@@ -42,7 +42,7 @@ class Planner(Generic[K, W, H, S, R]):
         records: Records[K, H],
         operations: Operations[K, S, R],
         dependencies: Dependencies[K],
-        book: Book[K],
+        bookkeeping: Bookkeeping[K],
         plans_once: bool,
     ) -> None:
         self._plans_once = plans_once
@@ -51,7 +51,7 @@ class Planner(Generic[K, W, H, S, R]):
         self._records = records
         self._operations = operations
         self._dependencies = dependencies
-        self._book = book
+        self._bookkeeping = bookkeeping
         self._rewrites: dict[K, int] = {}
 
     def moved_on(self, key: K, /) -> None:
@@ -63,11 +63,11 @@ class Planner(Generic[K, W, H, S, R]):
         want, have = self._desired.get(key), self._records.have(key)
         running = self._operations.of_key(key)
         if want is None and have is None and not running:
-            self._book.forget_key(key)
+            self._bookkeeping.forget_key(key)
             self._dependencies.forget(key)
             self._rewrites.pop(key, None)
             return
-        if key in self._rewrites and self._book.is_held_off(key, _planning(key), turn.now_s):
+        if key in self._rewrites and self._bookkeeping.is_held_off(key, _planning(key), turn.now_s):
             return
         try:
             shown = tuple([one.shown() for one in running]) if running else ()
@@ -83,11 +83,11 @@ class Planner(Generic[K, W, H, S, R]):
         except Exception as error:  # noqa: BLE001 - one key's fault must not stop the others
             _log.exception("planning %r raised; it is planned again after a back-off", key)
             turn.count("failed")
-            self._book.hold_off(key, _planning(key), error, turn.now_s)
+            self._bookkeeping.hold_off(key, _planning(key), error, turn.now_s)
             return
-        if self._book.has_failures(key):
-            self._book.forget_step(key, _planning(key))
-        self._book.look_again(key, plan.again_at_s, turn.now_s)
+        if self._bookkeeping.has_failures(key):
+            self._bookkeeping.forget_step(key, _planning(key))
+        self._bookkeeping.look_again(key, plan.again_at_s, turn.now_s)
         turn.plans.append((key, plan))
 
     def _intend(self, key: K, have: H | None, after: H | None, turn: Turn[K, H, S]) -> None:

@@ -14,12 +14,12 @@ from typing_extensions import TypeVar, override
 from nodealloc._arguments import wrong
 from nodealloc._back_off import BackOff
 from nodealloc._typed import typed, typed_methods
-from nodealloc.dsw_asw._agenda import Agenda
 from nodealloc.dsw_asw._begun import Begun
-from nodealloc.dsw_asw._book import Book
+from nodealloc.dsw_asw._bookkeeping import Bookkeeping
 from nodealloc.dsw_asw._clock import SystemClock
 from nodealloc.dsw_asw._dependencies import Dependencies
 from nodealloc.dsw_asw._driven import Driven, Passing
+from nodealloc.dsw_asw._due_keys import DueKeys
 from nodealloc.dsw_asw._errors import Missing
 from nodealloc.dsw_asw._operations import Operations
 from nodealloc.dsw_asw._planner import Planner
@@ -116,34 +116,34 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._closed = False
         self._glanced = Summary()
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
-        self._book = Book[K](BackOff() if back_off is None else back_off, resync_s)
-        self._timers = self._book.timers
-        self._writing: Writing[K, H] = Writing(self._records, self._book, name, plans_once=plans_once)
-        agenda = Agenda(
+        self._bookkeeping = Bookkeeping[K](BackOff() if back_off is None else back_off, resync_s)
+        self._timers = self._bookkeeping.timers
+        self._writing: Writing[K, H] = Writing(self._records, self._bookkeeping, name, plans_once=plans_once)
+        due_keys = DueKeys(
             desired.watch(self._wake),
             actual.watch(self._wake),
             self._dependencies,
             lambda: itertools.chain(desired.snapshot(), actual.snapshot()),
-            self._book.rests.changed,
+            self._bookkeeping.rests.changed,
             batch=batch,
         )
-        if agenda.has_changes:
+        if due_keys.has_changes:
             self._work.set()
-        self._book.begin(agenda, self._clock.monotonic_s())
+        self._bookkeeping.begin(due_keys, self._clock.monotonic_s())
         self._planner = Planner(
             domain,
             desired=desired,
             records=self._records,
             operations=self._operations,
             dependencies=self._dependencies,
-            book=self._book,
+            bookkeeping=self._bookkeeping,
             plans_once=plans_once,
         )
         self._begun = Begun(
             domain,
             operations=self._operations,
             records=self._records,
-            book=self._book,
+            bookkeeping=self._bookkeeping,
             clock=self._clock,
             observer=observer,
             take_up_s=take_up_s,
@@ -183,14 +183,14 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             for key in self._begun.settle_ended(turn):
                 self._planner.moved_on(key)
             turn.now_s = self._clock.monotonic_s()
-            with self._book.lock:
-                self._book.timers.run_due(turn.now_s)
+            with self._bookkeeping.lock:
+                self._bookkeeping.timers.run_due(turn.now_s)
             self._begun.look_at_late(turn)
             # Cleared after what this pass wrote itself, and before it looks what is due.
             if self._work.is_set():
                 self._work.clear()
-            with self._book.lock:
-                turn.keys, more = self._book.agenda.take()
+            with self._bookkeeping.lock:
+                turn.keys, more = self._bookkeeping.due_keys.take()
             if more or self._operations.next_ended() is not None:
                 self._wake()
             if not self._closed:
@@ -218,7 +218,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             summary = Summary(
                 passes=1,
                 planned=len(turn.keys),
-                held_off=self._book.failures.count,
+                held_off=self._bookkeeping.failures.count,
                 running=self._operations.count,
                 next_due_s=next_due_s,
                 **turn.tally,
@@ -237,7 +237,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         """The pass was interrupted: what was due is due again, so that nothing is forgotten."""
         turn, self._turn = self._turn, None
         if turn is not None:
-            self._book.add((*turn.keys, *self._records.waiting))
+            self._bookkeeping.add((*turn.keys, *self._records.waiting))
             self._wake()
             self._passing.release()
 
@@ -248,7 +248,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
 
     def _seen(self, passes: int = 0) -> Summary:
         next_due_s = self._next_due_s()
-        held_off, running, seen = self._book.failures.count, self._operations.count, self._glanced
+        held_off, running, seen = self._bookkeeping.failures.count, self._operations.count, self._glanced
         if (
             seen.next_due_s != next_due_s
             or seen.running != running
@@ -287,26 +287,26 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
 
     def forgo_resync(self) -> None:
         """Never look at a key without a reason: a test then sees a wake-up that was lost."""
-        self._book.forgo_resync()
+        self._bookkeeping.forgo_resync()
 
     @typed
     def look_at(self, keys: Iterable[K], /) -> None:
         """Plan these keys in the next pass, although nothing changed; what rests of them is over."""
-        with self._book.lock:
+        with self._bookkeeping.lock:
             for key in keys:
-                self._book.rests.end(key)
-                self._book.agenda.add((key,))
+                self._bookkeeping.rests.end(key)
+                self._bookkeeping.due_keys.add((key,))
         self._wake()
 
     def retry_now(self, key: K, /) -> None:
         """Forget the key's failures and plan it in the next pass."""
-        self._book.forget_failures(key)
+        self._bookkeeping.forget_failures(key)
         self.look_at([key])
 
     def failures(self, key: K, /) -> tuple[Failure, ...]:
         """The last error of each step of a key that failed and was not made good."""
-        with self._book.lock:
-            return self._book.failures.of_key(key)
+        with self._bookkeeping.lock:
+            return self._bookkeeping.failures.of_key(key)
 
     @override
     def running(self) -> tuple[Running[object], ...]:
@@ -389,7 +389,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         while self.running() and time.monotonic() < until_s:
             self._work.wait(until_s - time.monotonic())
             self.reconcile()
-        self._book.agenda.close()
+        self._bookkeeping.due_keys.close()
         self._waits.close()
         self._wake()
         return self.running()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-from nodealloc.dsw_asw._book import Book
+from nodealloc.dsw_asw._bookkeeping import Bookkeeping
 from nodealloc.dsw_asw._records import Records
 from nodealloc.dsw_asw._remembering import Rows, remembering
 from nodealloc.dsw_asw._steps import Failure
@@ -29,14 +29,16 @@ class Writing(Generic[K, H]):
 
     Args:
         records: Where results wait until they are committed.
-        book: Holds keys off.
+        bookkeeping: Holds keys off.
         name: Of the engine, for messages.
         plans_once: Whether what a plan writes is no reason for another one.
     """
 
-    def __init__(self, records: Records[K, H], book: Book[K], name: str, *, plans_once: bool = False) -> None:
+    def __init__(
+        self, records: Records[K, H], bookkeeping: Bookkeeping[K], name: str, *, plans_once: bool = False
+    ) -> None:
         self._records = records
-        self._book = book
+        self._bookkeeping = bookkeeping
         self._name = name
         self._plans_once = plans_once
         self._refused_until_s: float | None = None
@@ -75,8 +77,8 @@ class Writing(Generic[K, H]):
             self._forget_failures(waiting, turn)
             seen = self._seen(turn)
             turn.held |= self._records.publish(intents, turn.held)
-            with self._book.lock:
-                self._book.agenda.planned = seen
+            with self._bookkeeping.lock:
+                self._bookkeeping.due_keys.planned = seen
         self._forget_failures(intents, turn)
 
     def _seen(self, turn: Turn[K, H, S]) -> dict[K, tuple[str, ...]]:
@@ -95,8 +97,8 @@ class Writing(Generic[K, H]):
 
     def _forget_failures(self, keys: Iterable[K], turn: Turn[K, H, S]) -> None:
         for key in keys:
-            if key not in turn.held and self._book.has_failures(key):
-                self._book.forget_step(key, remembering(key))
+            if key not in turn.held and self._bookkeeping.has_failures(key):
+                self._bookkeeping.forget_step(key, remembering(key))
 
     def _not_remembered(self, turn: Turn[K, H, S], error: Exception) -> None:
         """The journal refused: intents are dropped, results wait, and nothing starts on either."""
@@ -106,15 +108,15 @@ class Writing(Generic[K, H]):
             due_s = self._hold(key, turn, error).due_s
             self._unwritten[key] = None
         self._refused_until_s = due_s
-        with self._book.lock:
-            self._book.timers.add(due_s, self._write_again)
+        with self._bookkeeping.lock:
+            self._bookkeeping.timers.add(due_s, self._write_again)
 
     def _write_again(self) -> None:
         """The journal was left alone for long enough: plan what could not be written meanwhile."""
         keys, self._unwritten = self._unwritten, {}
-        self._book.agenda.add(keys)
+        self._bookkeeping.due_keys.add(keys)
 
     def _hold(self, key: K, turn: Turn[K, H, S], error: Exception) -> Failure:
         turn.held.add(key)
         turn.count("failed")
-        return self._book.hold_off(key, remembering(key), error, turn.now_s)
+        return self._bookkeeping.hold_off(key, remembering(key), error, turn.now_s)

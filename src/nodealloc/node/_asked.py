@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from nodealloc import _attrs as attrs
 from nodealloc.errors import DecodeError
-from nodealloc.node._books import Held
+from nodealloc.node._holdings import Held
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode
 from nodealloc.podspec import Json, Pod, Quantity

@@ -10,9 +10,9 @@ from nodealloc._arguments import check, is_other, wrong
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._adoption import adopted, left_out
 from nodealloc.node._asked import Asked, known_pods, with_ending
-from nodealloc.node._books import Change, Held
 from nodealloc.node._confinement import confinement_of
 from nodealloc.node._errors import NotAdmittedError
+from nodealloc.node._holdings import Change, Held
 from nodealloc.node._ledger import Ledger
 from nodealloc.node._loading import Loaded, StartReport
 from nodealloc.node._record import WorkloadRecord

@@ -9,9 +9,9 @@ from typing import TypeGuard
 from nodealloc import _attrs as attrs
 from nodealloc.checkpoint import Checkpoint, Store, require_formats, row_key
 from nodealloc.errors import ConfigurationError
-from nodealloc.node._books import Change, Held
 from nodealloc.node._codec import to_checkpoint
 from nodealloc.node._errors import NoKubeletFileError, NotRememberedError
+from nodealloc.node._holdings import Change, Held
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport
 from nodealloc.node._ports import KubeletFile, TellsRegranted
 from nodealloc.node._record import WorkloadRecord

@@ -15,10 +15,10 @@ from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.node._asked import Asked
-from nodealloc.node._books import Books, Change, Held
 from nodealloc.node._decisions import Decisions, Verdict
-from nodealloc.node._door import Door, view_of
 from nodealloc.node._held_allocator import HeldAllocator
+from nodealloc.node._holdings import Change, Held, Holdings
+from nodealloc.node._judge import Judge, view_of
 from nodealloc.node._ledger import Ledger
 from nodealloc.node._life import NodeState
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
@@ -107,8 +107,8 @@ class NodeAllocator:
             raise wrong("NodeAllocator, store", store, "a Store, such as FileStore(directory, FORMATS)")
         self._decisions = Decisions(Ledger.of(empty, kubelet_files, store))
         self._store = store
-        self._door = Door.of(chain)
-        self._books = Books(empty, view_of(empty) if view is None else view, store)
+        self._judge = Judge.of(chain)
+        self._holdings = Holdings(empty, view_of(empty) if view is None else view, store)
         self._runtime = runtime
         self._start = StartUp(self._write_start, runtime, patience_s=patience_s)
         self.engine: Reconciler[str, StartReport, NodeState] = self._start.engine
@@ -120,21 +120,21 @@ class NodeAllocator:
     @property
     def snapshot(self) -> Snapshot:
         """The node as it is remembered; an immutable value for dry runs and pictures."""
-        return self._books.held.snapshot
+        return self._holdings.held.snapshot
 
     @property
     def view(self) -> NodeView:
         """The node as pods are judged by, with those that are in; an immutable value."""
-        return self._books.held.view
+        return self._holdings.held.view
 
     @property
     def records(self) -> Mapping[str, WorkloadRecord]:
         """What is remembered of each workload, in the order of admission; a copy."""
-        return dict(self._books.held.records)
+        return dict(self._holdings.held.records)
 
     def holds(self, workload: str, /) -> bool:
         """Whether a workload, such as a pod by its uid, was admitted and has not been released since."""
-        return workload in self._books.held.records
+        return workload in self._holdings.held.records
 
     @typed
     def advise_with(self, advisor: Advisor | None, /) -> None:
@@ -156,7 +156,7 @@ class NodeAllocator:
                 raise ConfigurationError("this node was started before: a restart is another NodeAllocator")
             self._starting = True
         try:
-            self._report = self._books.settle(self._loaded)
+            self._report = self._holdings.settle(self._loaded)
         except BaseException:
             self._starting = False
             raise
@@ -190,24 +190,24 @@ class NodeAllocator:
             ProviderError: An allocator raised, or answered with nonsense.
         """
         wanted = Asked.of(asked)
-        if not (self._start.is_ready or wanted.is_in(self._books.held)):
+        if not (self._start.is_ready or wanted.is_in(self._holdings.held)):
             waiting = self._start.waiting()
             if waiting is not None:
                 return waiting
         try:
             for _ in range(_ADVICE_ROUNDS if self._advisor else 0):
-                answer = self._books.settle(
+                answer = self._holdings.settle(
                     lambda held: self._advised(held, wanted), lambda held: self._unadvised(held, wanted)
                 )
                 if answer is not None:
                     return answer
-            return self._books.settle(lambda held: self._unadvised(held, wanted))
+            return self._holdings.settle(lambda held: self._unadvised(held, wanted))
         except RetryableError as error:
             return not_yet("store", str(error), error.after_s)
 
     def is_edited(self, pod: Pod, /) -> bool:
         """Whether a pod that is in asks for other amounts or ports than those it was admitted with."""
-        held = self._books.held
+        held = self._holdings.held
         record = held.records.get(pod.uid)
         return record is not None and Asked.of(pod).is_other_than(record, held.view.pods.get(pod.uid))
 
@@ -232,9 +232,9 @@ class NodeAllocator:
             return waiting
         wanted = Asked.of(pod)
         try:
-            return self._books.settle(
+            return self._holdings.settle(
                 lambda held: self._decisions.resized(
-                    held, wanted, self._door.resized(held, pod, is_edit=is_edit)
+                    held, wanted, self._judge.resized(held, pod, is_edit=is_edit)
                 )
             )
         except RetryableError as error:
@@ -256,7 +256,7 @@ class NodeAllocator:
             RetryableError: The store could not be written; nothing changed.
         """
         wanted = Asked.of(asked)
-        self._books.settle(lambda held: self._decisions.adopted(held, wanted, running))
+        self._holdings.settle(lambda held: self._decisions.adopted(held, wanted, running))
 
     def release(self, workload: str, member: str | None = None, /) -> None:
         """Give back what a workload, or one member of it, holds; an unknown one holds nothing.
@@ -269,7 +269,7 @@ class NodeAllocator:
         Raises:
             RetryableError: The store could not be written; nothing was released.
         """
-        self._books.settle(lambda held: self._decisions.released(held, workload, member))
+        self._holdings.settle(lambda held: self._decisions.released(held, workload, member))
 
     def before_start(self, owner: Owner, container_id: str, /) -> Confinement:
         """Bind a container to its owner's grant; confine it to the answer before it runs.
@@ -281,7 +281,7 @@ class NodeAllocator:
             RetryableError: The store could not be written; nothing is bound.
         """
         check("before_start", owner, Owner, "an Owner(workload, member)")
-        return self._books.settle(lambda held: self._decisions.bound(held, owner, container_id))
+        return self._holdings.settle(lambda held: self._decisions.bound(held, owner, container_id))
 
     def after_stop(self, owner: Owner, container_id: str, /) -> bool:
         """A container has ended: unbind it, unless another one took its place since.
@@ -295,7 +295,7 @@ class NodeAllocator:
         Raises:
             RetryableError: The store could not be written; it is still bound.
         """
-        return self._books.settle(lambda held: self._decisions.unbound(held, owner, container_id))
+        return self._holdings.settle(lambda held: self._decisions.unbound(held, owner, container_id))
 
     @typed
     def release_stale(self, wanted: Collection[str], /) -> tuple[str, ...]:
@@ -312,7 +312,7 @@ class NodeAllocator:
             RetryableError: The runtime cannot tell what runs, or the store could
                 not be written; what is not in the answer of a later call stays.
         """
-        before = self._books.held.records
+        before = self._holdings.held.records
         running = {one.owner.workload for one in self._runtime.running()} if self._runtime else set[str]()
         stale = [record for key, record in before.items() if key not in wanted and key not in running]
         # What was admitted, bound or altered since may have been started after the runtime's answer.
@@ -348,7 +348,7 @@ class NodeAllocator:
             UnknownAllocatorError: No allocator has that name.
             RetryableError: The store could not be written; nothing changed.
         """
-        return self._books.settle(lambda held: self._decisions.altered(held, name, change))
+        return self._holdings.settle(lambda held: self._decisions.altered(held, name, change))
 
     def alter_view(self, change: Callable[[NodeView], NodeView], /) -> NodeView:
         """Replace the view by a function of it: labels, taints, pressure, what is given out, pods' states.
@@ -365,7 +365,7 @@ class NodeAllocator:
         Raises:
             ConfigurationError: It has other pods than before.
         """
-        return self._books.settle(lambda held: self._decisions.viewed(held, change))
+        return self._holdings.settle(lambda held: self._decisions.viewed(held, change))
 
     @typed
     def mark_ending(self, pod: Pod | str, /) -> None:
@@ -377,7 +377,7 @@ class NodeAllocator:
             pod: Its uid; an unknown one changes nothing. The pod itself, if it may run without
                 having been admitted here: it holds no grants, and what it requests counts.
         """
-        self._books.settle(lambda held: self._decisions.ending(held, pod))
+        self._holdings.settle(lambda held: self._decisions.ending(held, pod))
 
     def _loaded(self, held: Held) -> tuple[StartReport, Change]:
         return self._decisions.loaded(held, load(held.snapshot, self._store.read()))
@@ -386,11 +386,11 @@ class NodeAllocator:
         report = self._report
         if report is None:
             raise ConfigurationError("nothing was loaded yet: call start() first")
-        self._books.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
+        self._holdings.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
 
     def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:
         """The answer, or None where the advisor said something that was not known: decide again."""
-        verdict = self._door.admitted(held, asked)
+        verdict = self._judge.admitted(held, asked)
         if isinstance(verdict, Placed) and not verdict.repeated and self._has_news(verdict.snapshot):
             return None, None
         return self._settled(held, asked, verdict)
@@ -400,7 +400,7 @@ class NodeAllocator:
 
     def _unadvised(self, held: Held, asked: Asked) -> tuple[Verdict, Change | None]:
         """The same with what the advisor has said so far; waits for nobody."""
-        return self._settled(held, asked, self._door.admitted(held, asked))
+        return self._settled(held, asked, self._judge.admitted(held, asked))
 
     def _settled(self, held: Held, asked: Asked, verdict: Verdict) -> tuple[Verdict, Change | None]:
         if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
@@ -408,4 +408,4 @@ class NodeAllocator:
         return self._decisions.placed(held, asked, verdict)
 
     def _gone_stale(self, record: WorkloadRecord) -> bool:
-        return self._books.settle(lambda held: self._decisions.released_as_it_was(held, record))
+        return self._holdings.settle(lambda held: self._decisions.released_as_it_was(held, record))

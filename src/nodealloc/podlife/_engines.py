@@ -31,14 +31,22 @@ from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.runtime import PodListing, RuntimeWatch
 
-__all__ = ["Drive", "LifeEngine", "facts_engine", "life_engine", "nears_of", "orphans_engine", "threads"]
+__all__ = [
+    "EngineParts",
+    "LifeEngine",
+    "facts_engine",
+    "life_engine",
+    "nears_of",
+    "orphans_engine",
+    "threads",
+]
 
 LifeEngine: TypeAlias = Reconciler[str, PodWanted, PodRecord, Detail, Acted]
 Rows: TypeAlias = Callable[[str, "PodRecord | None"], "Mapping[str, JsonCheckpoint | None]"]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Drive:
+class EngineParts:
     """What all engines run on; `take_up_s` is of lives: one that waits for its turn is not lost."""
 
     executor: Executor
@@ -85,7 +93,7 @@ def life_engine(
     worlds: Worlds,
     nears: Nears,
     preparations: Sequence[Preparation],
-    drive: Drive,
+    shared: EngineParts,
     *,
     journal: Journal[JsonCheckpoint] | None,
     rows: Rows,
@@ -96,18 +104,18 @@ def life_engine(
         lives,
         desired=worlds.wanted,
         actual=worlds.pods,
-        executor=drive.executor,
+        executor=shared.executor,
         near=[
             *_all(nears.known, nears.seen, nears.listed, nears.lines),
             *_all(*(one for one in (nears.verdicts, nears.told) if one is not None)),
             *(Near(one, _same) for one in parts.values()),
         ],
         remember=None if journal is None else Remember(journal=journal, rows=rows),
-        clock=drive.clock,
-        take_up_s=drive.take_up_s,
+        clock=shared.clock,
+        take_up_s=shared.take_up_s,
         plans_once=True,
         batch=_BATCH,
-        observer=drive.observer,
+        observer=shared.observer,
         name="pods",
     )
 
@@ -116,7 +124,7 @@ def orphans_engine(
     worlds: Worlds,
     seen: World[str, PodListing],
     adopt: Callable[[PodListing], None],
-    drive: Drive,
+    shared: EngineParts,
     rules: Rules,
 ) -> Reconciler[str, PodListing, bool, PodListing]:
     """Takes up what only the runtime knows."""
@@ -126,24 +134,24 @@ def orphans_engine(
         Orphans(adopt, wanted, heard, rules),
         desired=seen,
         actual=World[str, bool]("orphans"),
-        executor=drive.executor,
+        executor=shared.executor,
         near=_all(wanted, heard),
-        clock=drive.clock,
+        clock=shared.clock,
         name="orphans",
     )
 
 
 def facts_engine(
-    worlds: Worlds, nears: Nears, drive: Drive, rules: Rules
+    worlds: Worlds, nears: Nears, shared: EngineParts, rules: Rules
 ) -> Reconciler[str, PodRecord, PodFacts]:
     """Derives facts from what is remembered."""
     return Reconciler(
         Telling(nears.known, rules),
         desired=worlds.pods,
         actual=worlds.facts,
-        executor=drive.executor,
+        executor=shared.executor,
         near=[nears.known],
-        clock=drive.clock,
+        clock=shared.clock,
         plans_once=True,
         name="facts",
     )

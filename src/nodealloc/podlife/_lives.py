@@ -29,7 +29,14 @@ from nodealloc.podlife._arrivals import Following
 from nodealloc.podlife._codec import POD_ROWS, manifest_of, record_to_checkpoint
 from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives
-from nodealloc.podlife._engines import Drive, facts_engine, life_engine, nears_of, orphans_engine, threads
+from nodealloc.podlife._engines import (
+    EngineParts,
+    facts_engine,
+    life_engine,
+    nears_of,
+    orphans_engine,
+    threads,
+)
 from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._heeding import failures_of
 from nodealloc.podlife._hooks import ContainerHooks
@@ -134,7 +141,7 @@ class PodLives(Group):
         self._now, self._watch, self._listings = now, watch, Listings(watch)
         self._manifests: dict[str, tuple[Pod, PlainJson]] = {}
         self._remember(remembered or {})
-        drive = Drive(
+        shared = EngineParts(
             executor=threads() if executor is None else executor,
             take_up_s=None if executor is None else 60.0,
             clock=SystemClock() if clock is None else clock,
@@ -148,7 +155,7 @@ class PodLives(Group):
             hooks=ContainerHooks(runtime) if hooks is None else hooks,
             preparations=preparations,
             worlds=self._worlds,
-            clock=drive.clock,
+            clock=shared.clock,
             policy=policy,
             rules=rules,
             credentials=credentials,
@@ -160,15 +167,15 @@ class PodLives(Group):
             cast("World[str, LifeVerdicts] | None", probes),
             cast("World[str, LifeTold] | None", told),
         )
-        began_s = drive.clock.monotonic_s()
+        began_s = shared.clock.monotonic_s()
         lives = Lives(nears, performer, preparations, policy, rules, began_s=began_s)
         self._lives = life_engine(
-            lives, self._worlds, nears, preparations, drive, journal=journal, rows=self._rows
+            lives, self._worlds, nears, preparations, shared, journal=journal, rows=self._rows
         )
         super().__init__(
             self._lives,
-            orphans_engine(self._worlds, watch.seen, self._adopt, drive, rules),
-            facts_engine(self._worlds, nears, drive, rules),
+            orphans_engine(self._worlds, watch.seen, self._adopt, shared, rules),
+            facts_engine(self._worlds, nears, shared, rules),
             name="pods",
         )
         self._closing = [] if sources is None else [Following(sources, self).close]

@@ -17,7 +17,7 @@ from nodealloc.podstatus._rules import Rules
 from nodealloc.podstatus._status import status_of
 from nodealloc.podstatus._taking import Told, end_status, leave, take_status
 
-__all__ = ["Part", "Tale", "Telling", "Tellings"]
+__all__ = ["Delivery", "Part", "Telling", "Tellings"]
 
 W = TypeVar("W")
 V = TypeVar("V")
@@ -74,7 +74,7 @@ class _Decided(NamedTuple):
 
 
 @attrs.frozen(kw_only=True)
-class Tale:
+class Delivery:
     """What was told in a step; no version where the pod is gone."""
 
     version: int = 0
@@ -172,19 +172,19 @@ class Tellings(Generic[W]):
         """Whether nobody has said of a remembered pod that it is gone, and it has not been there yet."""
         return view.key not in self._decided and view.key in view.of(self._unheard)
 
-    def perform(self, step: Step[Telling], _cancel: Cancel, /) -> Tale:
+    def perform(self, step: Step[Telling], _cancel: Cancel, /) -> Delivery:
         """Tell the newest that is known."""
         uid = step.detail.uid
         if step.detail.is_gone:
             self._sink.gone(uid)
-            return Tale()
+            return Delivery()
         told = self._told.get(uid)
         if told is None:
-            return Tale()
+            return Delivery()
         self._sink.told(uid, told.status)
-        return Tale(version=told.version, phase=told.status.phase)
+        return Delivery(version=told.version, phase=told.status.phase)
 
-    def settled(self, have: Told | None, step: Step[Telling], outcome: Outcome[Tale], /) -> Told | None:
+    def settled(self, have: Told | None, step: Step[Telling], outcome: Outcome[Delivery], /) -> Told | None:
         """What was taken is not told again; of a pod that is gone nothing is left."""
         if have is None or not isinstance(outcome, Done):
             return have

@@ -17,8 +17,8 @@ __all__ = [
     "GcWarning",
     "ImageGcPlan",
     "ImageGcPolicy",
+    "ImageGcReport",
     "ImageUse",
-    "Swept",
     "plan_image_gc",
     "plan_unused_images",
     "seen_images",
@@ -125,7 +125,7 @@ class GcWarning:
 
 
 @attrs.frozen(kw_only=True)
-class Swept:
+class ImageGcReport:
     """What came of a plan.
 
     Attributes:
@@ -235,7 +235,7 @@ def plan_unused_images(
 
 
 @typed
-def sweep(plan: ImageGcPlan, remove: Callable[[str], object], /) -> Swept:
+def sweep(plan: ImageGcPlan, remove: Callable[[str], object], /) -> ImageGcReport:
     """Carry a plan out: by age first; where that fails nothing goes for space.
 
     Args:
@@ -264,7 +264,7 @@ def sweep(plan: ImageGcPlan, remove: Callable[[str], object], /) -> Swept:
         if wanted is not None and freed >= wanted:
             break
     lacking = 0 if wanted is None else max(0, wanted - freed)
-    return Swept(
+    return ImageGcReport(
         removed=tuple(removed),
         freed_bytes=freed,
         failed=failed,

@@ -21,7 +21,7 @@ from nodealloc.idset import bits
 from nodealloc.topology._hints import NumaMask
 from nodealloc.topology._work import Work
 
-__all__ = ["HALVED_NODES", "Halves"]
+__all__ = ["HALVED_NODES", "HalvedSets"]
 
 HALVED_NODES = 32
 """Beyond, the parts of one half are too many for one integer."""
@@ -36,7 +36,7 @@ _BYTE = 8
 _VALUES = 1 << _BYTE
 
 
-class Halves:
+class HalvedSets:
     """Sets that come out when each list chooses one mask.
 
     Args:

@@ -8,10 +8,10 @@ from math import prod
 
 from nodealloc.idset import bits
 from nodealloc.topology._closeness import closest
+from nodealloc.topology._common_sets import CommonSets
 from nodealloc.topology._errors import WorkLimitError
-from nodealloc.topology._halves import HALVED_NODES, Halves
+from nodealloc.topology._halves import HALVED_NODES, HalvedSets
 from nodealloc.topology._hints import NumaMask, NumaTopology
-from nodealloc.topology._meeting import Meeting
 from nodealloc.topology._nearest import nearest
 from nodealloc.topology._reachable import inside, reachable
 from nodealloc.topology._scarcest import Scarcest
@@ -119,21 +119,21 @@ class _Rare:
         self._common = common
         self._work = work
         self._part = Work(min(work.left, _HALVED))
-        self._halves: Halves | None = None
-        self._meeting: Meeting | None = None
+        self._halves: HalvedSets | None = None
+        self._meeting: CommonSets | None = None
         self._scarcest: Scarcest | None = None
         self._contained: dict[int, set[NumaMask]] = {}
         pairs = len(sets[0]) * len(sets[-1])
         if common.bit_count() <= HALVED_NODES and pairs > _SHORT:
             with suppress(WorkLimitError):
-                self._halves = Halves(sets, common, self._comes_out, self._part)
+                self._halves = HalvedSets(sets, common, self._comes_out, self._part)
         # Lists are short ones first; of the first two, some masks from all over.
         some, others = [sorted(one)[:: len(one) // _SAMPLED + 1] for one in (sets * 2)[:2]]
         self._shared = [(one & other).bit_count() for one in some for other in others]
 
-    def _met(self) -> Meeting:
+    def _met(self) -> CommonSets:
         if self._meeting is None:
-            self._meeting = Meeting(self._sets, self._common, self._part)
+            self._meeting = CommonSets(self._sets, self._common, self._part)
         return self._meeting
 
     def _comes_out(self, mask: NumaMask) -> bool:
@@ -150,7 +150,7 @@ class _Rare:
                 return next(filter(self._comes_out, sorted(known)), 0)
         return self._by_list().lowest(width, below)
 
-    def _known(self, halves: Halves, width: int) -> set[NumaMask] | None:
+    def _known(self, halves: HalvedSets, width: int) -> set[NumaMask] | None:
         """All sets of so many nodes that each list has a mask for, where narrower ones are rare; else None.
 
         Such a set has others of one node less in it. Where those are rare, one search for
@@ -207,7 +207,7 @@ def _walked(
     part = Work(min(work.left, _WALKED))
     found = 0
     with suppress(WorkLimitError):
-        space = Meeting(sets, common, part)
+        space = CommonSets(sets, common, part)
         found = closest([space], width, numa, part) if near else space.lowest(width)
     work.spend(part.limit - max(part.left, 0))
     return found

@@ -31,7 +31,7 @@ _FREE: tuple[_Purses, ...] = ((),)
 """One resource can pay for all that may still be left out."""
 
 
-class _Payer:
+class _NodeCosts:
     """One resource: what each node of the space costs it."""
 
     def __init__(self, hints: CountedHints, nodes: tuple[int, ...]) -> None:
@@ -110,14 +110,14 @@ class Narrowing:
         self._among = among
         self._work = work
         work.spend(2 + len(self.nodes) * sum([len(hints.needs) for hints in counted]))
-        self._payers: list[_Payer] = []
+        self._payers: list[_NodeCosts] = []
         self._twins: list[int] = []  # places of resources that are equal to the one before
         for place, one in enumerate(counted):
             if place and counted[place - 1] is one:
                 self._payers.append(self._payers[-1])
                 self._twins.append(place)
             else:
-                self._payers.append(_Payer(one, self.nodes))
+                self._payers.append(_NodeCosts(one, self.nodes))
 
     def lowest(self, width: int) -> NumaMask:
         """The lowest set of so many nodes; 0 when there is none."""

@@ -162,7 +162,7 @@ _WORDS: Final = ("message", "figures")
 _set = object.__setattr__
 
 
-class _Wordless(Protocol):
+class _MakesRefusal(Protocol):
     """Makes a refusal that finds its words when somebody reads them."""
 
     def __call__(
@@ -180,7 +180,7 @@ class _Wordless(Protocol):
     ) -> Refusal: ...
 
 
-_wordless = cast("_Wordless", trusting(Refusal, *_WORDS))
+_wordless = cast("_MakesRefusal", trusting(Refusal, *_WORDS))
 
 _SHOWN = 4
 """Members whose wishes are printed; the fields have them all."""

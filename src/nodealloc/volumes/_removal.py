@@ -37,7 +37,7 @@ def remove_at(parent: int, name: str, path: str, /) -> None:
         OutsideRootError: It is no directory, or one in it was moved away meanwhile.
         OSError: The file system refuses; names the path.
     """
-    descent = _Descent(mount_id(parent), path)
+    descent = _TreeWalk(mount_id(parent), path)
     try:
         if descent.enter(parent, None, name):
             descent.empty()
@@ -78,7 +78,7 @@ class _Level(NamedTuple):
     left: list[str]
 
 
-class _Descent:
+class _TreeWalk:
     """Stands in one directory at a time; goes down by name and up by `..`.
 
     Each directory costs the same, however deep it lies: no path is built but for

@@ -21,7 +21,7 @@ from nodealloc.devices import (
 )
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.devices.plugins._callbacks import Introduction
-from nodealloc.devices.plugins._latecomers import Latecomers
+from nodealloc.devices.plugins._unanswered import UnansweredPlugins
 from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import RetryableError
 from nodealloc.testing.devices import FakePlugin, wait_until
@@ -181,14 +181,14 @@ def test_a_resource_for_which_there_is_no_room_leaves_nothing_behind() -> None:
 
 
 class Late:
-    """Latecomers by hand: what listens, who was called, and who answers."""
+    """UnansweredPlugins by hand: what listens, who was called, and who answers."""
 
     def __init__(self, most: int = 5) -> None:
         self.clock = VirtualClock()
         self.listening: set[str] = set()
         self.answering: set[str] = set()
         self.called: list[tuple[float, str]] = []
-        self.latecomers = Latecomers(
+        self.unanswered = UnansweredPlugins(
             self.call,
             InlineExecutor(),
             self.clock,
@@ -207,9 +207,9 @@ class Late:
     def pass_time(self, seconds: int) -> None:
         """Second by second."""
         for _ in range(seconds):
-            self.latecomers.engine.run_until_quiet()
+            self.unanswered.engine.run_until_quiet()
             self.clock.advance(1.0)
-        self.latecomers.engine.run_until_quiet()
+        self.unanswered.engine.run_until_quiet()
 
 
 def introduction(resource: str, path: str = "/s") -> Introduction:
@@ -217,20 +217,20 @@ def introduction(resource: str, path: str = "/s") -> Introduction:
     return Introduction(resource=resource, socket=path, path=path)
 
 
-def test_latecomers_wait_twice_as_long_after_each_failure() -> None:
+def test_plugins_without_an_answer_wait_twice_as_long_after_each_failure() -> None:
     """1 s, 2 s, 4 s, up to a minute, until their time is over."""
     late = Late()
     late.listening.add("/s")
-    late.latecomers.add(introduction("a"))
+    late.unanswered.add(introduction("a"))
     late.pass_time(400)
     assert [at_s for at_s, _ in late.called] == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
 
 
-def test_a_latecomer_is_called_once_it_listens() -> None:
+def test_a_plugin_without_an_answer_is_called_once_it_listens() -> None:
     """Not before, which costs a look a second and no call; and not again once it has answered."""
     late = Late()
     late.answering.add("/s")
-    late.latecomers.add(introduction("a"))
+    late.unanswered.add(introduction("a"))
     late.pass_time(10)
     assert late.called == []
     late.listening.add("/s")
@@ -238,32 +238,32 @@ def test_a_latecomer_is_called_once_it_listens() -> None:
     assert late.called == [(11.0, "/s")]
 
 
-def test_of_latecomers_the_newest_of_each_resource_counts() -> None:
+def test_of_plugins_without_an_answer_the_newest_of_each_resource_counts() -> None:
     """And where there are too many, the oldest are forgotten."""
     late = Late(most=2)
     late.listening |= {"/old", "/new", "/b", "/c"}
-    late.latecomers.add(introduction("a", "/old"))
+    late.unanswered.add(introduction("a", "/old"))
     late.clock.advance(1.0)
-    late.latecomers.add(introduction("a", "/new"))
+    late.unanswered.add(introduction("a", "/new"))
     late.clock.advance(1.0)
-    late.latecomers.add(introduction("b", "/b"))
-    late.latecomers.add(introduction("c", "/c"))
+    late.unanswered.add(introduction("b", "/b"))
+    late.unanswered.add(introduction("c", "/c"))
     late.pass_time(0)
     assert late.called == [(2.0, "/b"), (2.0, "/c")]
-    late.latecomers.forget("b")
-    late.latecomers.forget("b")
+    late.unanswered.forget("b")
+    late.unanswered.forget("b")
     late.pass_time(1)
     assert late.called[2:] == [(3.0, "/c")]
 
 
-def test_a_latecomer_that_registers_again_is_called_at_once() -> None:
+def test_a_plugin_without_an_answer_that_registers_again_is_called_at_once() -> None:
     """Its failures were those of another registration."""
     late = Late()
     late.listening.add("/s")
-    late.latecomers.add(introduction("a"))
+    late.unanswered.add(introduction("a"))
     late.pass_time(100)
     late.called.clear()
-    late.latecomers.add(introduction("a"))
+    late.unanswered.add(introduction("a"))
     late.pass_time(0)
     assert late.called == [(100.0, "/s")]
 

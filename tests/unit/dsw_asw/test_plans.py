@@ -221,7 +221,7 @@ def test_a_plan_that_another_look_precedes_keeps_the_end_of_the_rest() -> None:
     desk.desired.put("pod", "1")
     desk.turn()
     desk.clock.advance(6.0)
-    desk.reconciler._book.add(["pod"])
+    desk.reconciler._bookkeeping.add(["pod"])
     desk.reconciler._wake()
     assert desk.turn().started == 0
     desk.clock.advance(4.0)

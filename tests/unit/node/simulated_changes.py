@@ -36,7 +36,7 @@ CHANGES = {
     ),
     "granted-uncommitted": Change(
         "what could not be remembered is granted",
-        "node/_books.py",
+        "node/_holdings.py",
         "            self._store.commit({**change.rows, **self._set_aside})\n",
         "            try:\n                self._store.commit({**change.rows, **self._set_aside})\n            except Exception:\n                pass\n",
         "disks",
@@ -51,7 +51,7 @@ CHANGES = {
     "blocked-wakeup-lost": Change(
         "who waits for a scope is not woken when it is free",
         "dsw_asw/_begun.py",
-        "            self._book.agenda.add(self._blocked.opened(operation.step.scope))\n",
+        "            self._bookkeeping.due_keys.add(self._blocked.opened(operation.step.scope))\n",
         "            self._blocked.opened(operation.step.scope)\n",
         "hangs",
     ),
@@ -120,15 +120,15 @@ CHANGES = {
     ),
     "look-again-lost": Change(
         "who wants to look again looks an hour later",
-        "dsw_asw/_book.py",
+        "dsw_asw/_bookkeeping.py",
         "                self._looks[key] = self.timers.add(due_s, partial(self._look, key))",
         "                self._looks[key] = self.timers.add(due_s + 3600, partial(self._look, key))",
         "calm",
     ),
     "retry-forever-held": Change(
         "what failed is never tried again",
-        "dsw_asw/_book.py",
-        "                self.timers.add(failure.due_s, partial(self.agenda.add, (key,))),",
+        "dsw_asw/_bookkeeping.py",
+        "                self.timers.add(failure.due_s, partial(self.due_keys.add, (key,))),",
         "                self.timers.add(failure.due_s, lambda: None),",
         "disks",
     ),

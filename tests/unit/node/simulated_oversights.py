@@ -214,7 +214,7 @@ OVERSIGHTS = {
     ),
     "held-before-stored": Change(
         "what could not be stored is held",
-        "node/_books.py",
+        "node/_holdings.py",
         "        if change.rows or change.proves:\n            self._store.commit({**change.rows, **self._set_aside})\n            self._set_aside = {}\n        if change.set_aside:\n            self._set_aside = change.set_aside\n        before = self._held\n        self._held = Held(\n            snapshot=change.snapshot, view=change.view or before.view, records=_with(before.records, change)\n        )\n",
         "        before = self._held\n        self._held = Held(\n            snapshot=change.snapshot, view=change.view or before.view, records=_with(before.records, change)\n        )\n        if change.rows or change.proves:\n            self._store.commit({**change.rows, **self._set_aside})\n            self._set_aside = {}\n        if change.set_aside:\n            self._set_aside = change.set_aside\n",
         "disks",

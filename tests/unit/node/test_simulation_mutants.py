@@ -167,7 +167,7 @@ FIRST = {
     ),
     "near-change-lost": Change(
         about="of several changes elsewhere the first wakes nobody",
-        file="dsw_asw/_agenda.py",
+        file="dsw_asw/_due_keys.py",
         old="self._changed(tuple(self._near.woken()))",
         new="self._changed(tuple(self._near.woken())[1:])",
         seeds="calm",

@@ -44,7 +44,7 @@ from nodealloc.podstatus import (
     with_runtime,
 )
 from nodealloc.podstatus._codec import told_to_checkpoint
-from nodealloc.podstatus._telling import Decide, Tale, Telling, Tellings
+from nodealloc.podstatus._telling import Decide, Delivery, Telling, Tellings
 from nodealloc.runtime import (
     ContainerRecord,
     ContainerReport,
@@ -417,8 +417,8 @@ def test_a_pod_that_nothing_is_kept_of_is_not_told() -> None:
         deadline_s=None,
     )
     step = Step(scope=("status", "u"), verb="tell", detail=Telling(uid="u"))
-    assert domain.perform(step, ManualCancel()) == Tale()
-    assert domain.settled(None, step, Done(Tale())) is None
+    assert domain.perform(step, ManualCancel()) == Delivery()
+    assert domain.settled(None, step, Done(Delivery())) is None
     assert sink.calls == []
 
 

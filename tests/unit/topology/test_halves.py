@@ -8,8 +8,8 @@ from itertools import combinations
 import pytest
 
 from nodealloc.topology import Hints, NumaTopology, Policy, PolicyName, TopologyHint, _many, merge
-from nodealloc.topology._halves import HALVED_NODES, Halves
-from nodealloc.topology._meeting import Meeting
+from nodealloc.topology._common_sets import CommonSets
+from nodealloc.topology._halves import HALVED_NODES, HalvedSets
 from nodealloc.topology._reachable import inside
 from nodealloc.topology._work import Work
 
@@ -39,7 +39,7 @@ def test_all_sets_of_each_width_are_found(seed: int) -> None:
     for masks in lists:
         every = {one & other for one in every for other in masks}
     work = Work(100_000_000)
-    space = Halves(lists, common, Meeting(lists, common, work).surely, work)
+    space = HalvedSets(lists, common, CommonSets(lists, common, work).surely, work)
     for width in range(1, len(nodes) + 1):
         wanted = {mask for mask in every if mask.bit_count() == width}
         assert space.every(width) == wanted

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodealloc.volumes import OutsideRootError, SafeRoot
-from nodealloc.volumes._removal import _Descent
+from nodealloc.volumes._removal import _TreeWalk
 
 
 @pytest.fixture
@@ -179,9 +179,9 @@ def test_a_tree_that_is_moved_while_it_goes_is_left(root: SafeRoot, monkeypatch:
 def test_each_level_of_a_tree_costs_the_same(root: SafeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths, which grow with depth, are built for messages alone; calls are as many as there are levels."""
     built = 0
-    where = _Descent._where
+    where = _TreeWalk._where
 
-    def counted(descent: _Descent, name: str | None) -> str:
+    def counted(descent: _TreeWalk, name: str | None) -> str:
         nonlocal built
         built += 1
         return where(descent, name)
@@ -198,7 +198,7 @@ def test_each_level_of_a_tree_costs_the_same(root: SafeRoot, monkeypatch: pytest
     top.mkdir()
     deep(top, 2000)
     with monkeypatch.context() as patch:
-        patch.setattr(_Descent, "_where", counted)
+        patch.setattr(_TreeWalk, "_where", counted)
         patch.setattr(os, "open", opening)
         root.remove_tree(str(top))
     assert built == 0

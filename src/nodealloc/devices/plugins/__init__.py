@@ -9,8 +9,8 @@
 |--------------------------|-------------------------------------|---------------------------------|
 | inventories              | what each plugin says of a resource | what the keeper has of it       |
 | streams                  | plugins that answered               | streams that are followed       |
-| latecomers               | plugins that did not answer         | whether they listen by now      |
-| upkeep                   | when to look, and to wait no more   | when it was done                |
+| plugins without an answer| plugins that did not answer         | whether they listen by now      |
+| periodic looks           | when to look, and to wait no more   | when it was done                |
 
 One `Group` of `nodealloc.dsw_asw` drives them: back-off, grace periods and
 looks are its own, and a thread is an operation of it, gRPC's server, or the

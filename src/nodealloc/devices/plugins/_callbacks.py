@@ -16,7 +16,7 @@ from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._room import with_room_for
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints, Joined
 from nodealloc.devices.plugins._inventories import Inventories
-from nodealloc.devices.plugins._silence import Silence, SilentProcessError
+from nodealloc.devices.plugins._silent_processes import SilentProcessError, SilentProcesses
 from nodealloc.dsw_asw import Clock, World
 from nodealloc.errors import NodeallocError, RetryableError
 
@@ -79,7 +79,7 @@ class Callbacks:
         self._limits = limits
         self._clock = clock
         self._turns = Turns(limits.introductions)
-        self._silence = Silence(clock)
+        self._silence = SilentProcesses(clock)
         self.stopping = threading.Event()
 
     def take_on(self, introduction: Introduction, /) -> None:

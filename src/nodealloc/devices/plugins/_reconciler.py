@@ -31,12 +31,12 @@ from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
 from nodealloc.devices.plugins._grpc import dialling
 from nodealloc.devices.plugins._inventories import Inventories
-from nodealloc.devices.plugins._latecomers import Latecomers
 from nodealloc.devices.plugins._launched import launch_of
+from nodealloc.devices.plugins._periodic import PeriodicLooks
 from nodealloc.devices.plugins._registration import RegistrationService
-from nodealloc.devices.plugins._silence import SilentProcessError
+from nodealloc.devices.plugins._silent_processes import SilentProcessError
 from nodealloc.devices.plugins._streams import Streams
-from nodealloc.devices.plugins._upkeep import Upkeep
+from nodealloc.devices.plugins._unanswered import UnansweredPlugins
 from nodealloc.dsw_asw import Clock, Executor, Group, Summary, SystemClock, ThreadExecutor, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.topology import NotYet, Owner
@@ -154,7 +154,7 @@ class DevicePlugins:
             executor=ThreadExecutor("device plugin stream") if executor is None else executor,
             clock=self._clock,
         )
-        self._latecomers = Latecomers(
+        self._unanswered = UnansweredPlugins(
             self._callbacks.take_on,
             ThreadExecutor("device plugins", most=limits.introductions) if executor is None else executor,
             self._clock,
@@ -162,7 +162,7 @@ class DevicePlugins:
             keep_s=grace_s,
             look_s=look_s,
         )
-        self._upkeep = Upkeep(
+        self._looks = PeriodicLooks(
             self._keeper,
             self._observe,
             ThreadExecutor("kubelet.sock") if executor is None else executor,
@@ -172,8 +172,8 @@ class DevicePlugins:
         return Group(
             self._inventories.engine,
             self._streams.engine,
-            self._latecomers.engine,
-            self._upkeep.engine,
+            self._unanswered.engine,
+            self._looks.engine,
             name="device plugins",
             stop_timeout_s=5.0,
         )
@@ -201,7 +201,7 @@ class DevicePlugins:
         if self._own_socket is not None:
             self._own_socket.open()
         self._started = True
-        self._upkeep.begin(self._await_s)
+        self._looks.begin(self._await_s)
 
     def stop(self) -> None:
         """Stop serving and let go of every plugin; what was granted stands. May be repeated."""
@@ -351,9 +351,9 @@ class DevicePlugins:
         except (RegistrationRefusedError, SilentProcessError):
             raise
         except NodeallocError:
-            self._latecomers.add(introduction)
+            self._unanswered.add(introduction)
             raise
-        self._latecomers.forget(request.resource)
+        self._unanswered.forget(request.resource)
 
     def _tell(self, before: Inventory | None, after: DeviceAllocator, resource: str) -> None:
         self._readers.put(event_of(before, after.inventories[resource], after.grants))

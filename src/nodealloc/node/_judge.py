@@ -9,7 +9,7 @@ from nodealloc._entries import with_entry, without_entry
 from nodealloc.admission import Chain, MakingRoom, allocation, chain_of, resized
 from nodealloc.errors import ConfigurationError
 from nodealloc.node._asked import Asked
-from nodealloc.node._books import Held
+from nodealloc.node._holdings import Held
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod, Quantity
 from nodealloc.topology import (
@@ -25,7 +25,7 @@ from nodealloc.topology import (
 )
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
-__all__ = ["Door", "view_of"]
+__all__ = ["Judge", "view_of"]
 
 _CPU: Final = "cpu"
 _PAGES: Final = "hugepages-"
@@ -34,7 +34,7 @@ _NOBODY: Final = Owner("", "")
 
 
 @attrs.frozen(kw_only=True)
-class Door:
+class Judge:
     """Who judges.
 
     Attributes:
@@ -44,7 +44,7 @@ class Door:
     chain: Chain
 
     @classmethod
-    def of(cls, chain: Chain | None) -> Door:
+    def of(cls, chain: Chain | None) -> Judge:
         """With the chain of a node where none is given.
 
         Raises:

@@ -13,7 +13,7 @@ from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import NodeView
 from nodealloc.topology import Snapshot
 
-__all__ = ["Books", "Change", "Held"]
+__all__ = ["Change", "Held", "Holdings"]
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Change:
         return (*(record.workload.key for record in self.records), *self.forgotten)
 
 
-class Books:
+class Holdings:
     """What is held now. Thread-safe.
 
     Reading takes no lock. Who changes something decides on a value, and commits

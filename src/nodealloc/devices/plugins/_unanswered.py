@@ -24,7 +24,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import NodeallocError
 
-__all__ = ["CALL", "LOOK", "Latecomers", "Looked", "Waiting", "is_served"]
+__all__ = ["CALL", "LOOK", "Looked", "UnansweredPlugins", "Waiting", "is_served"]
 
 _log = logging.getLogger("nodealloc.devices")
 _BACK_OFF = BackOff(initial_s=1.0, max_s=60.0)
@@ -71,7 +71,7 @@ def is_served(path: str, /) -> bool:
 
 
 class _Domain:
-    """A `Domain`: wanted are latecomers, there is what is known of them."""
+    """A `Domain`: wanted are plugins that did not answer, there is what is known of them."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class _Domain:
         if known is not None and not known.listens and view.now_s < known.at_s + self._look_s:
             return Plan(again_at_s=min(known.at_s + self._look_s, want.until_s))
         verb = CALL if known is not None and known.listens else LOOK
-        step = Step(scope=("latecomer", view.key), verb=verb, detail=want, subject=want)
+        step = Step(scope=("unanswered", view.key), verb=verb, detail=want, subject=want)
         return Plan(steps=[step], again_at_s=want.until_s)
 
     def perform(self, step: Step[Waiting], _cancel: Cancel, /) -> bool:
@@ -127,7 +127,7 @@ class _Domain:
                 return have
 
 
-class Latecomers:
+class UnansweredPlugins:
     """The newest of each resource. Thread-safe.
 
     Args:

@@ -17,13 +17,13 @@ from nodealloc.topology._lanes import Lanes
 from nodealloc.topology._walk import Keep, walk
 from nodealloc.topology._work import Work
 
-__all__ = ["Meeting"]
+__all__ = ["CommonSets"]
 
 _Left: TypeAlias = tuple[NumaMask, tuple[int, ...]]
 """The nodes that are taken, and of each list, as bits, the masks that contain them."""
 
 
-class Meeting:
+class CommonSets:
     """Sets that come out when each list chooses one mask, as a `Space` and by questions, as `Sets`.
 
     Args:

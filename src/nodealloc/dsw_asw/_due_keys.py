@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from nodealloc.dsw_asw._dependencies import Dependencies
 from nodealloc.dsw_asw._world import Watch
 
-__all__ = ["Agenda"]
+__all__ = ["DueKeys"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -17,7 +17,7 @@ _NEW_PART = 4
 """At least one in so many keys of a full batch is new: something else is wanted of it now."""
 
 
-class Agenda(Generic[K]):
+class DueKeys(Generic[K]):
     """Keys in the order in which they became due; not thread-safe, its owner holds a lock.
 
     Args:

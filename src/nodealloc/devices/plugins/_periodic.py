@@ -23,7 +23,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import RetryableError
 
-__all__ = ["Upkeep"]
+__all__ = ["PeriodicLooks"]
 
 _OWN, _STRANGERS = "own socket", "strangers"
 
@@ -65,7 +65,7 @@ class _Domain:
         return outcome.ended_s if isinstance(outcome, Done) else have
 
 
-class Upkeep:
+class PeriodicLooks:
     """Looks now and then, and ends the waiting for plugins that nobody knows.
 
     Args:
@@ -90,14 +90,14 @@ class Upkeep:
     ) -> None:
         self._clock = clock
         self._look_s = look_s
-        self._due: World[str, float] = World("device plugin upkeep")
+        self._due: World[str, float] = World("device plugin looks")
         self.engine: Reconciler[str, float, float, str] = Reconciler(
             _Domain(keeper, look, look_s),
             desired=self._due,
-            actual=World("device plugin upkeep done"),
+            actual=World("device plugin looks done"),
             executor=executor,
             clock=clock,
-            name="device plugin upkeep",
+            name="device plugin looks",
         )
 
     def begin(self, await_s: float | None, /) -> None:

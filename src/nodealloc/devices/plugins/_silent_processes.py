@@ -8,7 +8,7 @@ from nodealloc._sockets import NOBODY
 from nodealloc.devices._errors import PluginUnavailableError
 from nodealloc.dsw_asw import Clock
 
-__all__ = ["Silence", "SilentProcessError"]
+__all__ = ["SilentProcessError", "SilentProcesses"]
 
 _MOST_SILENT = 16
 """Sockets of one process without an answer from any, until it is left alone."""
@@ -22,7 +22,7 @@ class SilentProcessError(PluginUnavailableError):
     """Nobody was called: too many other sockets of that process give no answer."""
 
 
-class Silence:
+class SilentProcesses:
     """Counts calls without an answer by the process that listens. Thread-safe.
 
     A thousand registrations of one process that answers none would keep all

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from nodealloc._back_off import BackOff
-from nodealloc.dsw_asw._agenda import Agenda
-from nodealloc.dsw_asw._failures import Failures, Rests
+from nodealloc.dsw_asw._due_keys import DueKeys
+from nodealloc.dsw_asw._failures import Failures, RestingSteps
 from nodealloc.dsw_asw._steps import Failure, Step, StepScope
 from nodealloc.dsw_asw._timers import Timer, Timers
 
-__all__ = ["Book"]
+__all__ = ["Bookkeeping"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -22,8 +22,8 @@ _SOONEST_S = 0.001
 """A plan that wants to be asked again at once, or in the past, is asked after this."""
 
 
-class Book(Generic[K]):
-    """Agenda, failures, rests and timers of one reconciler, behind one lock that nobody calls out under.
+class Bookkeeping(Generic[K]):
+    """DueKeys, failures, rests and timers of one reconciler, behind one lock that nobody calls out under.
 
     Args:
         back_off: How long a failed step waits.
@@ -32,17 +32,17 @@ class Book(Generic[K]):
 
     def __init__(self, back_off: BackOff, resync_s: float | None) -> None:
         self.lock = threading.RLock()
-        self.agenda: Agenda[K]  # set by the owner, whose worlds it watches
+        self.due_keys: DueKeys[K]  # set by the owner, whose worlds it watches
         self.timers = Timers()
         self.failures = Failures[K](back_off)
-        self.rests = Rests[K]()
+        self.rests = RestingSteps[K]()
         self._resync_s = resync_s
         self._looks: dict[K, Timer] = {}
         self._held: dict[K, dict[tuple[StepScope, str], tuple[Timer, Timer]]] = {}
 
-    def begin(self, agenda: Agenda[K], now_s: float) -> None:
-        """Start with an agenda."""
-        self.agenda = agenda
+    def begin(self, due_keys: DueKeys[K], now_s: float) -> None:
+        """Start with what is due."""
+        self.due_keys = due_keys
         self.plan_resync(now_s)
 
     def plan_resync(self, now_s: float) -> None:
@@ -58,7 +58,7 @@ class Book(Generic[K]):
     def add(self, keys: Iterable[K], /) -> None:
         """Look at these in the next pass."""
         with self.lock:
-            self.agenda.add(keys)
+            self.due_keys.add(keys)
 
     def look_again(self, key: K, at_s: float | None, now_s: float) -> None:
         """Look at a key at a moment; replaces what was set for it before."""
@@ -98,7 +98,7 @@ class Book(Generic[K]):
             held = self._held.setdefault(key, {})
             self._cancel(held.pop((step.scope, step.verb), None))
             held[step.scope, step.verb] = (
-                self.timers.add(failure.due_s, partial(self.agenda.add, (key,))),
+                self.timers.add(failure.due_s, partial(self.due_keys.add, (key,))),
                 self.timers.add(expires_s, partial(self._expire, key, failure)),
             )
             return failure
@@ -136,7 +136,7 @@ class Book(Generic[K]):
 
     def _look(self, key: K) -> None:
         self._looks.pop(key, None)
-        self.agenda.add((key,))
+        self.due_keys.add((key,))
 
     def _expire(self, key: K, failure: Failure) -> None:
         self.failures.expire(key, failure)
@@ -147,7 +147,7 @@ class Book(Generic[K]):
 
     def _resync(self) -> None:
         if self._resync_s is not None:
-            self.agenda.resync()
+            self.due_keys.resync()
             self.plan_resync(self.timers.now_s)
 
     @staticmethod
