@@ -138,7 +138,9 @@ class RecordCollection(Group):
     def _collect(self, pods: Mapping[str, PodListing]) -> None:
         over = {uid for uid in pods if self._is_over(uid)}
         runs = [one for pod in pods.values() for one in pod.containers]
-        plan = plan_container_gc(runs, ContainerGcPolicy(), now_s=self._unix_s(), ended=over, rules=KUBELET)
+        # What is about to start has not died: nothing that has is one too many because of it.
+        begun = [one for one in runs if one.state is not RunState.CREATED]
+        plan = plan_container_gc(begun, ContainerGcPolicy(), now_s=self._unix_s(), ended=over, rules=KUBELET)
         self._remove(plan.remove)
         left = [one for one in runs if one.id not in plan.remove]
         boxes = [one for pod in pods.values() for one in pod.sandboxes]

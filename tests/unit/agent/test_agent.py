@@ -313,6 +313,21 @@ def test_a_container_of_which_the_runtime_knows_nothing_may_run(tmp_path: Path, 
     assert node.writer.sets[shared][0] == node.held.snapshot[CpuAllocator].shared
 
 
+def test_an_instance_that_is_about_to_start_pushes_no_dead_one_out(tmp_path: Path) -> None:
+    """The collection of each minute keeps the newest that died, also between the two calls of a start."""
+    node = Node(tmp_path, rules=KUBELET)
+    node.source.pods = [pod("crashes")]
+    node.after(3)
+    first = node.container("crashes")
+    start, begun = node.runtime.start_container, list[str]()
+    node.runtime.start_container = begun.append  # type: ignore[method-assign]
+    node.runtime.exit(first, Exited(code=1))
+    node.after(70)
+    assert begun
+    assert first in {one.record.id for one in node.runtime.inspect("crashes").containers}
+    node.runtime.start_container = start  # type: ignore[method-assign]
+
+
 def overlaps(node: Node, uid: str) -> bool:
     """Whether the one container of a pod runs on CPUs that the pod `own` holds for itself."""
     made_with = node.runtime.limits(node.container(uid)).cpus
