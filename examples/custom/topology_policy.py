@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from nodealloc.idset import bits
-from nodealloc.topology import Narrowest, Rank, Scene, TopologyHint
+from nodealloc.topology import ComparisonContext, Narrowest, Rank, TopologyHint
 
 __all__ = ["NearStorage"]
 
@@ -24,8 +24,8 @@ class NearStorage:
 
     drives: tuple[tuple[int, int], ...]
 
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
         """The kubelet's rank first, then the drives, more being better."""
         counts = dict(self.drives)
         near = sum(counts.get(node, 0) for node in bits(candidate.affinity or 0))
-        return (*Narrowest().rank(candidate, scene), -near)
+        return (*Narrowest().rank(candidate, context), -near)

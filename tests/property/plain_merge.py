@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from nodealloc.topology import (
+    ComparisonContext,
     CountedHints,
     Hints,
     Merged,
     NumaTopology,
     Policy,
     PolicyName,
-    Scene,
     TopologyHint,
 )
 
@@ -76,14 +76,14 @@ def tried(
         [hint.affinity for hint in one if hint.affinity is not None] for one in _looked_at(policy, lists)
     ]
     target = max((min(map(int.bit_count, some)) for some in masks if some), default=0)
-    scene = Scene(numa=numa, narrowest=target, allocated=allocated)
+    context = ComparisonContext(numa=numa, narrowest=target, allocated=allocated)
 
     def order(outcome: Outcome) -> tuple[object, ...]:
         mask, good = outcome
         width = mask.bit_count()
         rank: tuple[float, ...] = (1, width) if good or width > target else (0, -width)
         if policy.comparison is not None:
-            rank = policy.comparison.rank(TopologyHint(mask, good), scene)
+            rank = policy.comparison.rank(TopologyHint(mask, good), context)
         elif policy.prefer_closest and not single:
             rank = (*rank, numa.spread(mask))
         return (not good, rank, mask)

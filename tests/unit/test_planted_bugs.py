@@ -28,13 +28,13 @@ from nodealloc.topology import (
     Allocator,
     Availability,
     Claim,
+    ComparisonContext,
     Hints,
     NotYet,
     NumaTopology,
     Owner,
     Rank,
     Reports,
-    Scene,
     Shortfall,
     TopologyHint,
     Workload,
@@ -490,7 +490,7 @@ def test_a_bug_in_a_report_is_named(bug: type[Units]) -> None:
         check_reports(reports, asked_for(), NUMA)
 
 
-def mixed(candidate: TopologyHint, _: Scene) -> Rank:
+def mixed(candidate: TopologyHint, _: ComparisonContext) -> Rank:
     """A number for some, a word for others."""
     return cast("Rank", ("wide",)) if candidate.affinity == 3 else (1.0,)
 
@@ -500,9 +500,9 @@ def listed(*_: object) -> Rank:
     return cast("Rank", [1.0])
 
 
-def writing(_: TopologyHint, scene: Scene) -> Rank:
+def writing(_: TopologyHint, context: ComparisonContext) -> Rank:
     """Keeps notes in what the caller handed in."""
-    cast("dict[int, float]", scene.allocated)[0] = 0.5
+    cast("dict[int, float]", context.allocated)[0] = 0.5
     return (1.0,)
 
 
@@ -516,7 +516,7 @@ def nan(*_: object) -> Rank:
     return (float("nan"),)
 
 
-def ragged(candidate: TopologyHint, _: Scene) -> Rank:
+def ragged(candidate: TopologyHint, _: ComparisonContext) -> Rank:
     """Longer for some."""
     return (1.0,) * (candidate.affinity or 1)
 
@@ -530,25 +530,25 @@ def none(*_: object) -> Rank:
 class Ranked:
     """A comparison that ranks by a function."""
 
-    by: Callable[[TopologyHint, Scene], Rank]
+    by: Callable[[TopologyHint, ComparisonContext], Rank]
 
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
-        return self.by(candidate, scene)
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
+        return self.by(candidate, context)
 
 
-COMPARISONS: Mapping[Callable[[TopologyHint, Scene], Rank], str] = {
+COMPARISONS: Mapping[Callable[[TopologyHint, ComparisonContext], Rank], str] = {
     mixed: "has 'wide' in it; a rank is a tuple of numbers",
     listed: r"a rank is a tuple of numbers, found \[1.0\]",
-    writing: "changed the scene that it was shown|does not change",
+    writing: "changed the context that it was shown|does not change",
     raising: r"raised ZeroDivisionError\(\)",
     nan: "cannot be ordered",
-    ragged: "ranks of one scene differ in length",
+    ragged: "ranks of one context differ in length",
     none: "a rank is a tuple of numbers, found None",
 }
 
 
 @pytest.mark.parametrize("bug", COMPARISONS, ids=lambda bug: bug.__name__)
-def test_a_bug_in_a_comparison_is_named(bug: Callable[[TopologyHint, Scene], Rank]) -> None:
+def test_a_bug_in_a_comparison_is_named(bug: Callable[[TopologyHint, ComparisonContext], Rank]) -> None:
     """Ranks are numbers, of one length, and asking leaves everything as it was."""
     with pytest.raises(AssertionError, match=COMPARISONS[bug]):
         check_comparison(Ranked(bug), NUMA)

@@ -472,7 +472,7 @@ def mappings() -> Mapping[str, object]:
         "admitted.affinity": granted.affinity,
         "numa.distances": NUMA.distances,
         "numa.distances[]": NUMA.distances[0],
-        "scene.allocated": t.Scene(numa=NUMA, allocated={0: 0.5}).allocated,
+        "context.allocated": t.ComparisonContext(numa=NUMA, allocated={0: 0.5}).allocated,
         "availability.free": FakeAllocator.of("cpu", {0: 1}).availability(JOB.claims)[0].free,
         "fake.held": FakeAllocator(name="cpu", units={0: 1}, held={OWNER: 1}).held,
         "inventory": devices.DeviceList.of([devices.Device("a", numa_nodes=1)], nodes=(0,)).by_node,

@@ -37,13 +37,13 @@ from nodealloc.topology import (
     Claim,
     ClaimKind,
     Comparison,
+    ComparisonContext,
     Hints,
     NotYet,
     NumaTopology,
     Owner,
     Rank,
     Reports,
-    Scene,
     Shortfall,
     TopologyHint,
     Workload,
@@ -341,19 +341,22 @@ def check_comparison(comparison: Comparison, numa: NumaTopology, /) -> None:
     taken = {node: place / len(nodes) for place, node in enumerate(nodes)}
     again = pickled(comparison, "the comparison")
     for preferred in (True, False):
-        for scene in (Scene(numa=numa, narrowest=1), Scene(numa=numa, narrowest=2, allocated=taken)):
+        for context in (
+            ComparisonContext(numa=numa, narrowest=1),
+            ComparisonContext(numa=numa, narrowest=2, allocated=taken),
+        ):
             ranks: dict[int, Rank] = {}
             for width in range(1, len(nodes) + 1):
                 for mask in (sum(1 << node for node in chosen) for chosen in combinations(nodes, width)):
                     hint = TopologyHint(mask, preferred=preferred)
-                    ranks[mask] = _ranked(comparison, again, hint, scene)
-            assert len({len(rank) for rank in ranks.values()}) == 1, "ranks of one scene differ in length"
+                    ranks[mask] = _ranked(comparison, again, hint, context)
+            assert len({len(rank) for rank in ranks.values()}) == 1, "ranks of one context differ in length"
             _check_ordered(ranks)
             for mask, rank in reversed(ranks.items()):
                 hint = TopologyHint(mask, preferred=preferred)
-                copy: Scene = pickled(scene, "the scene")
+                copy: ComparisonContext = pickled(context, "the context")
                 assert comparison.rank(hint, copy) == rank, (
-                    f"{hint}: ranked otherwise in a scene of the same content, or after others"
+                    f"{hint}: ranked otherwise in a context of the same content, or after others"
                 )
 
 
@@ -366,21 +369,23 @@ def _check_ordered(ranks: Mapping[int, Rank]) -> None:
         )
 
 
-def _ranked(comparison: Comparison, again: Comparison, hint: TopologyHint, scene: Scene) -> Rank:
+def _ranked(
+    comparison: Comparison, again: Comparison, hint: TopologyHint, context: ComparisonContext
+) -> Rank:
     """The rank of a hint: numbers, the same each time, with everything left as it was."""
-    before = pickle.dumps(scene)
+    before = pickle.dumps(context)
     try:
-        rank = comparison.rank(hint, scene)
+        rank = comparison.rank(hint, context)
     except Exception as error:
         raise AssertionError(f"{hint}: raised {error!r}") from error
-    untouched = scene == pickle.loads(before)  # noqa: S301
-    assert untouched, f"{hint}: the comparison changed the scene that it was shown"
+    untouched = context == pickle.loads(before)  # noqa: S301
+    assert untouched, f"{hint}: the comparison changed the context that it was shown"
     assert isinstance(rank, tuple), f"{hint}: a rank is a tuple of numbers, found {rank!r}"
     assert rank, f"{hint}: a rank has one number at least"
     for one in rank:
         number = not is_other(one, (int, float, Fraction))
         assert number, f"{hint}: rank {rank} has {one!r} in it; a rank is a tuple of numbers"
         assert one == one, f"{hint}: {rank} cannot be ordered"  # noqa: PLR0124
-    assert comparison.rank(hint, scene) == rank, f"{hint}: ranked differently the second time"
-    assert again.rank(hint, scene) == rank, f"{hint}: pickling changed the rank"
+    assert comparison.rank(hint, context) == rank, f"{hint}: ranked differently the second time"
+    assert again.rank(hint, context) == rank, f"{hint}: pickling changed the rank"
     return rank

@@ -26,11 +26,11 @@ from nodealloc.topology._claims import Claim, ClaimKind, Owner, Workload, lent, 
 from nodealloc.topology._comparison import (
     Closest,
     Comparison,
+    ComparisonContext,
     LeastAllocated,
     MostAllocated,
     Narrowest,
     Rank,
-    Scene,
 )
 from nodealloc.topology._counted import LISTED_NODES, CountedHints, Need, node_masks
 from nodealloc.topology._errors import (
@@ -72,6 +72,7 @@ __all__ = [
     "ClaimKind",
     "Closest",
     "Comparison",
+    "ComparisonContext",
     "Confinement",
     "Confines",
     "CountedHints",
@@ -108,7 +109,6 @@ __all__ = [
     "ResourceUse",
     "RestorePlan",
     "Restored",
-    "Scene",
     "Scope",
     "Serves",
     "Shortfall",

@@ -65,8 +65,8 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
         return Placed(workload=workload.key, snapshot=snapshot, affinity=known, repeated=True)
     lacking = unserved(snapshot.allocators, snapshot.elsewhere, workload.claims)
     if lacking is not None:
-        scene = Evidence(snapshot=snapshot, workload=workload, allocators=snapshot.allocators)
-        return short(scene, lacking[0], _ANY_NODE, "", lacking[1])
+        context = Evidence(snapshot=snapshot, workload=workload, allocators=snapshot.allocators)
+        return short(context, lacking[0], _ANY_NODE, "", lacking[1])
     work = Work(snapshot.policy.work_units)
     verdict = _settle(snapshot, workload, work)
     if not (snapshot.policy.search and isinstance(verdict, Refusal)):
@@ -124,14 +124,14 @@ def _settle(snapshot: Snapshot, workload: Workload, work: Work) -> Placed | Refu
         try:
             granted = allocated(allocators, claim, hint)
         except WorkLimitError as limit:
-            scene = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
-            return undecided(scene, (claim,), limit)
+            context = Evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+            return undecided(context, (claim,), limit)
         if not isinstance(granted, tuple):
             if isinstance(granted.answer, NotYet):
                 return granted.answer
-            scene = _evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+            context = _evidence(snapshot=snapshot, workload=workload, allocators=allocators)
             try:
-                return short(scene, claim, hint, granted.provider, granted.answer)
+                return short(context, claim, hint, granted.provider, granted.answer)
             except (TypeError, ValueError) as error:
                 raise nonsense(granted.provider, claim, granted.answer, error) from error
         allocators = granted
@@ -164,8 +164,8 @@ def _place(
         return undecided(Evidence(snapshot=snapshot, workload=workload, allocators=allocators), claims, limit)
     if found.admit:
         return found.hint
-    scene = _evidence(snapshot=snapshot, workload=workload, allocators=allocators)
-    return misfit(scene, claims, found.hint)
+    context = _evidence(snapshot=snapshot, workload=workload, allocators=allocators)
+    return misfit(context, claims, found.hint)
 
 
 def _admitted(

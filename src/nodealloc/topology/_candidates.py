@@ -12,10 +12,10 @@ from typing import TypeAlias
 from nodealloc.topology._comparison import (
     Closest,
     Comparison,
+    ComparisonContext,
     LeastAllocated,
     MostAllocated,
     Narrowest,
-    Scene,
 )
 from nodealloc.topology._compromise import Compromise
 from nodealloc.topology._hints import NumaMask, NumaTopology, TopologyHint
@@ -108,7 +108,9 @@ class _Ranked:
         self._comparison = _comparison_of(policy)
         single = policy.name is PolicyName.SINGLE_NUMA_NODE
         target = 0 if rest is None else rest.target
-        self._scene = Scene(numa=numa, narrowest=min(target, 1) if single else target, allocated=allocated)
+        self._context = ComparisonContext(
+            numa=numa, narrowest=min(target, 1) if single else target, allocated=allocated
+        )
         self._work = work
 
     def ordered(
@@ -131,7 +133,7 @@ class _Ranked:
         ranks: dict[NumaMask, tuple[float, ...]] = {}
         for mask in masks:
             self._work.spend(4 + mask.bit_count())
-            ranks[mask] = self._comparison.rank(TopologyHint(mask, preferred), self._scene)
+            ranks[mask] = self._comparison.rank(TopologyHint(mask, preferred), self._context)
         return sorted(ranks, key=lambda mask: (ranks[mask], mask))
 
 

@@ -14,11 +14,11 @@ from nodealloc.topology._hints import NumaMask, NumaTopology, TopologyHint
 __all__ = [
     "Closest",
     "Comparison",
+    "ComparisonContext",
     "LeastAllocated",
     "MostAllocated",
     "Narrowest",
     "Rank",
-    "Scene",
 ]
 
 Rank: TypeAlias = tuple[float, ...]
@@ -27,7 +27,7 @@ Rank: TypeAlias = tuple[float, ...]
 
 @typed_fields
 @attrs.frozen(kw_only=True)
-class Scene:
+class ComparisonContext:
     """What a comparison may look at, apart from the candidate itself.
 
     Attributes:
@@ -52,7 +52,7 @@ class Comparison(Protocol):
     overrule it.
     """
 
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
         """How far from ideal a candidate is; its affinity is never None and never 0."""
         ...
 
@@ -76,9 +76,9 @@ class Narrowest:
     """The kubelet's comparison: by width, then the lower mask."""
 
     @typed_on_error
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
         """Width only."""
-        return width_rank(candidate, scene.narrowest)
+        return width_rank(candidate, context.narrowest)
 
 
 @attrs.frozen
@@ -86,9 +86,9 @@ class Closest:
     """The kubelet's comparison under `prefer-closest-numa-nodes`: by width, then distance."""
 
     @typed_on_error
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
         """Width, then the distances inside the mask."""
-        return (*width_rank(candidate, scene.narrowest), scene.numa.spread(candidate.affinity or 0))
+        return (*width_rank(candidate, context.narrowest), context.numa.spread(candidate.affinity or 0))
 
 
 @attrs.frozen
@@ -96,11 +96,11 @@ class MostAllocated:
     """Pack: of equally wide candidates the fullest nodes, so that empty nodes stay whole."""
 
     @typed_on_error
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
         """Width, then the mean free share."""
         return (
-            *width_rank(candidate, scene.narrowest),
-            -mean_share(candidate.affinity or 0, scene.allocated),
+            *width_rank(candidate, context.narrowest),
+            -mean_share(candidate.affinity or 0, context.allocated),
         )
 
 
@@ -109,9 +109,12 @@ class LeastAllocated:
     """Spread: of equally wide candidates the emptiest nodes, so that neighbours disturb least."""
 
     @typed_on_error
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
         """Width, then the mean taken share."""
-        return (*width_rank(candidate, scene.narrowest), mean_share(candidate.affinity or 0, scene.allocated))
+        return (
+            *width_rank(candidate, context.narrowest),
+            mean_share(candidate.affinity or 0, context.allocated),
+        )
 
 
 def mean_share(mask: NumaMask, shares: Mapping[int, float]) -> float:

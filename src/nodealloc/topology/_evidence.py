@@ -12,7 +12,7 @@ __all__ = ["Evidence"]
 
 @attrs.frozen(kw_only=True)
 class Evidence:
-    """The scene of a refusal; immutable, so it can be looked at any time later.
+    """The context of a refusal; immutable, so it can be looked at any time later.
 
     It does not travel: its pickle is None, since it holds the whole node.
 

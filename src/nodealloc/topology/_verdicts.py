@@ -94,7 +94,7 @@ class Refusal(Refused):
         steps: How many claims a whole-pod search tried; 0 without a search.
         exhausted: Whether the merge or that search stopped at its bound, so
             that an assignment may exist which was not reached.
-        evidence: The scene as it was; None once the refusal has been pickled.
+        evidence: The context as it was; None once the refusal has been pickled.
     """
 
     workload: str

@@ -22,6 +22,7 @@ from nodealloc.testing.simulation.node import agent_with
 from nodealloc.topology import (
     Allocator,
     Claim,
+    ComparisonContext,
     Confinement,
     Hints,
     Holding,
@@ -30,7 +31,6 @@ from nodealloc.topology import (
     Rank,
     ResourceUse,
     Restored,
-    Scene,
     Shortfall,
     TopologyHint,
 )
@@ -141,7 +141,7 @@ class Highest:
 
     asked: list[int] = attrs.field(eq=False, repr=False)
 
-    def rank(self, candidate: TopologyHint, _scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, _scene: ComparisonContext, /) -> Rank:
         mask = candidate.affinity or 0
         self.asked.append(mask)
         return mask.bit_count(), -mask

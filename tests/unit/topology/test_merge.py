@@ -12,6 +12,7 @@ import pytest
 
 from nodealloc.topology import (
     Closest,
+    ComparisonContext,
     CountedHints,
     DistanceError,
     HintError,
@@ -25,7 +26,6 @@ from nodealloc.topology import (
     Policy,
     PolicyName,
     Rank,
-    Scene,
     Scope,
     Snapshot,
     TooManyNodesError,
@@ -127,7 +127,7 @@ def test_nodes_can_be_packed_or_spread() -> None:
 class HighestFirst:
     """A comparison of one's own."""
 
-    def rank(self, candidate: TopologyHint, scene: Scene, /) -> Rank:
+    def rank(self, candidate: TopologyHint, context: ComparisonContext, /) -> Rank:
         """High nodes first."""
         return (-(candidate.affinity or 0),)
 
