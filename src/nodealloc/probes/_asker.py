@@ -15,6 +15,7 @@ from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary
 from nodealloc.podfacts import PodEvent
 from nodealloc.probes._asks import Ask, Heards, ProbedPod, asks_of, tally_of
 from nodealloc.probes._budget import Budget
+from nodealloc.probes._gathering import Gathering
 from nodealloc.probes._kinds import ProbeKind, asks
 from nodealloc.probes._lines import Key, Line, Timetable
 from nodealloc.probes._options import ProbeOptions, Probers
@@ -28,8 +29,6 @@ from nodealloc.probes._verdicts import Passed, PodVerdicts, ProbeVerdict, Unwell
 __all__ = ["Asker", "Worlds"]
 
 _log = logging.getLogger("nodealloc.probes")
-_BATCH_S: Final = 0.04
-"""What comes within it is dealt with at once: a thousand wake-ups a second cost more than their questions."""
 _STEP_S: Final = 0.1
 """Between two looks whether a worker is back while nothing else is done any more."""
 
@@ -86,7 +85,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         )
         self._events: list[PodEvent] = []
         self._closed = False
-        self._turned_s = float("-inf")
+        self._gathering = Gathering(self._work, clock)
         self.withheld = 0
         # Pods with a probe: how others are wakes nobody.
         self._probed: dict[str, None] = {}
@@ -170,15 +169,13 @@ class Asker(Driven, Passing, Generic[Seen]):
         sockets = self._questions.sockets
         if sockets is None:
             return
-        early_s = self._turned_s + _BATCH_S - self._clock.monotonic_s()
-        if early_s > 0:
-            time.sleep(early_s)
-        waits = [wait for wait in (self.seconds_to_next(), most_s) if wait is not None]
         end_s = sockets.next_end_s()
+        self._gathering.wait(end_s)
+        waits = [wait for wait in (self.seconds_to_next(), most_s) if wait is not None]
         if end_s is not None:
             waits.append(max(0.0, end_s - self._clock.monotonic_s()))
         sockets.turn(0.0 if self._work.is_set() else min(waits, default=None), self._clock.monotonic_s)
-        self._turned_s = self._clock.monotonic_s()
+        self._gathering.turned()
         self.move_on()
 
     def leave(self) -> None:
@@ -246,6 +243,7 @@ class Asker(Driven, Passing, Generic[Seen]):
 
     def _drop(self, key: Key) -> None:
         line = self._lines.pop(key)
+        self._gathering.drop(key)
         line.due_s = None
         self._questions.drop(line)
         mine = self._of_pod[key[0]]
@@ -266,6 +264,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         elif line.ask.asking.schedule != ask.asking.schedule:
             line.due_s = None
         line.ask, line.instance, line.busy = ask, None, f"{ask.container_id} {key[2].value}"
+        self._gathering.add(key, ask.asking.schedule)
         if line.due_s is None and not line.number:
             self._plan(line, now_s)
 
