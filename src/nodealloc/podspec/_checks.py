@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from nodealloc._reading import short
+from nodealloc.podspec._names import is_label_value, is_qualified
 
 __all__ = [
     "LABEL",
@@ -17,6 +18,8 @@ __all__ = [
     "between",
     "ip_address",
     "label",
+    "label_key",
+    "label_value",
     "maybe",
     "name_fault",
     "one_of",
@@ -57,6 +60,18 @@ def subdomain(text: str) -> str:
     return name_fault(text, "name", SUBDOMAIN)
 
 
+def label_key(text: str) -> str:
+    """Of a label or an annotation: a name, or a name in a domain."""
+    return "" if is_qualified(text) else f"{text[:80]!r} is no key; write name or domain/name, 63 characters"
+
+
+def label_value(value: object) -> str:
+    """What stands behind the key of a label; "" may."""
+    if isinstance(value, str) and is_label_value(value):
+        return ""
+    return f"{str(value)[:80]!r} is no label; write 63 letters, digits, -_."
+
+
 def variable(text: str) -> str:
     """A name of an environment variable: anything that can be printed but `=`, as v1.32 has it."""
     if text.isascii() and text.isprintable() and "=" not in text:
@@ -92,12 +107,16 @@ def port_or_name(value: int | str) -> str:
 
 
 def ip_address(text: str) -> str:
-    """IPv4 or IPv6; "" stands for all."""
+    """IPv4 or IPv6, without a zone; "" stands for all."""
     try:
-        ipaddress.ip_address(text or "0.0.0.0")  # noqa: S104 - a default that passes, nothing is bound
+        found = ipaddress.ip_address(text or "0.0.0.0")  # noqa: S104 - a default that passes, nothing is bound
     except ValueError:
         return f"{short(text)} is no IP address"
-    return ""
+    return (
+        f"{short(text)} has a zone; leave out what stands behind %"
+        if getattr(found, "scope_id", None)
+        else ""
+    )
 
 
 def relative(text: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nodealloc.podspec._model import Container
     from nodealloc.podspec._variables import FieldRef, KeyRef
 
-__all__ = ["amount_faults", "keyed_field_fault", "variable_faults"]
+__all__ = ["amount_faults", "keyed_field_fault", "variable_faults", "version_fault"]
 
 _FIELD: Final = re.compile(
     r"metadata\.(name|namespace|uid|(labels|annotations)\['[^']+'\])"
@@ -86,9 +86,14 @@ def keyed_field_fault(path: str, field: str, /) -> Iterator[Fault]:
         yield Fault(path, f"{keyed[2][:80]!r} is no key; write name or domain/name, 63 characters")
 
 
+def version_fault(path: str, version: str, /) -> Iterator[Fault]:
+    """What is wrong with the version of a field path."""
+    if version != "v1":
+        yield Fault(f"{path}.apiVersion", f"{version[:80]!r} has no fields of pods; write v1")
+
+
 def _field(path: str, ref: FieldRef) -> Iterator[Fault]:
-    if ref.api_version != "v1":
-        yield Fault(f"{path}.apiVersion", f"{ref.api_version[:80]!r} has no fields of pods; write v1")
+    yield from version_fault(path, ref.api_version)
     if not _FIELD.fullmatch(ref.field_path):
         what = f"{ref.field_path[:80]!r} is no field that a variable can have"
         yield Fault(f"{path}.fieldPath", what)

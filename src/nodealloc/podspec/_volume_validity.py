@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from nodealloc.errors import Fault
+from nodealloc.podspec._claim_validity import ephemeral_faults
 from nodealloc.podspec._quantity import Quantity
-from nodealloc.podspec._reference_validity import amount_faults, keyed_field_fault
+from nodealloc.podspec._raw_parts import Fields, fields_of, items_of
+from nodealloc.podspec._reference_validity import amount_faults, keyed_field_fault, version_fault
+from nodealloc.podspec._storage_validity import storage_faults
 
 if TYPE_CHECKING:
     from nodealloc.podspec._model import Volume
@@ -30,14 +33,13 @@ _FIELD: Final = re.compile(
 )
 _MOST_MODE: Final = 0o777
 _SHORTEST_TOKEN_S: Final = 600
-
-_Fields = Mapping[str, object]
+_LONGEST_TOKEN_S: Final = 1 << 32
 
 
 def volume_faults(volumes: Sequence[Volume], /) -> Iterator[Fault]:
     """What is wrong with what stands below the kind of each volume."""
     for index, one in enumerate(volumes):
-        where, spec = f"$.spec.volumes[{index}].{one.kind}", cast("_Fields", one.spec)
+        where, spec = f"$.spec.volumes[{index}].{one.kind}", cast("Fields", one.spec)
         if one.kind == "hostPath":
             yield from _host_path(where, spec)
         elif one.kind == "emptyDir":
@@ -55,14 +57,18 @@ def volume_faults(volumes: Sequence[Volume], /) -> Iterator[Fault]:
             yield from _projected(where, spec)
         elif one.kind == "persistentVolumeClaim":
             yield from _needed(where, spec, "claimName")
+        elif one.kind == "ephemeral":
+            yield from ephemeral_faults(where, spec)
+        else:
+            yield from storage_faults(where, one.kind, spec)
 
 
-def _needed(where: str, spec: _Fields, name: str) -> Iterator[Fault]:
+def _needed(where: str, spec: Fields, name: str) -> Iterator[Fault]:
     if not spec.get(name):
         yield Fault(f"{where}.{name}", "it is needed; write it")
 
 
-def _host_path(where: str, spec: _Fields) -> Iterator[Fault]:
+def _host_path(where: str, spec: Fields) -> Iterator[Fault]:
     path, kind = str(spec.get("path") or ""), str(spec.get("type") or "")
     yield from _needed(where, spec, "path")
     if ".." in path.split("/"):
@@ -71,7 +77,7 @@ def _host_path(where: str, spec: _Fields) -> Iterator[Fault]:
         yield Fault(f"{where}.type", f"{kind!r} is none; {', '.join(sorted(_HOST_PATHS))} are")
 
 
-def _empty_dir(where: str, spec: _Fields) -> Iterator[Fault]:
+def _empty_dir(where: str, spec: Fields) -> Iterator[Fault]:
     given = spec.get("sizeLimit")
     if given is None:
         return
@@ -88,10 +94,9 @@ def _mode(path: str, mode: object) -> Iterator[Fault]:
         yield Fault(path, f"{str(mode)[:80]} is no mode; 0 to 511 (octal 777) are")
 
 
-def _items(where: str, spec: _Fields) -> Iterator[tuple[str, _Fields]]:
-    items = spec.get("items")
-    for index, item in enumerate(cast("Sequence[object]", items) if isinstance(items, tuple) else ()):
-        yield f"{where}.items[{index}]", _fields_of(item)
+def _items(where: str, spec: Fields) -> Iterator[tuple[str, Fields]]:
+    for index, item in enumerate(items_of(spec.get("items"))):
+        yield f"{where}.items[{index}]", fields_of(item)
 
 
 def _inside(path: str, name: str) -> Iterator[Fault]:
@@ -101,7 +106,7 @@ def _inside(path: str, name: str) -> Iterator[Fault]:
         yield Fault(path, f"{name[:80]!r} leads out of the volume, or to a name that the volume keeps")
 
 
-def _files(where: str, spec: _Fields) -> Iterator[Fault]:
+def _files(where: str, spec: Fields) -> Iterator[Fault]:
     """Of a volume, or a part of one, whose files are keys of an object."""
     yield from _mode(f"{where}.defaultMode", spec.get("defaultMode"))
     for path, item in _items(where, spec):
@@ -110,7 +115,7 @@ def _files(where: str, spec: _Fields) -> Iterator[Fault]:
         yield from _mode(f"{path}.mode", item.get("mode"))
 
 
-def _downward(where: str, spec: _Fields) -> Iterator[Fault]:
+def _downward(where: str, spec: Fields) -> Iterator[Fault]:
     for path, item in _items(where, spec):
         yield from _inside(f"{path}.path", str(item.get("path") or ""))
         yield from _mode(f"{path}.mode", item.get("mode"))
@@ -118,35 +123,31 @@ def _downward(where: str, spec: _Fields) -> Iterator[Fault]:
         if (field is None) == (amount is None):
             yield Fault(path, "exactly one of fieldRef, resourceFieldRef is needed")
         elif field is not None:
-            name = str(_fields_of(field).get("fieldPath") or "")
+            name = str(fields_of(field).get("fieldPath") or "")
             if not _FIELD.fullmatch(name):
                 yield Fault(f"{path}.fieldRef.fieldPath", f"{name[:80]!r} is no field that a file can have")
             yield from keyed_field_fault(f"{path}.fieldRef.fieldPath", name)
+            yield from version_fault(f"{path}.fieldRef", str(fields_of(field).get("apiVersion") or "v1"))
         else:
-            asked = _fields_of(amount)
+            asked = fields_of(amount)
             yield from _needed(f"{path}.resourceFieldRef", asked, "containerName")
             resource = str(asked.get("resource") or "")
             yield from amount_faults(f"{path}.resourceFieldRef", resource, asked.get("divisor"))
 
 
-def _projected(where: str, spec: _Fields) -> Iterator[Fault]:
+def _projected(where: str, spec: Fields) -> Iterator[Fault]:
     yield from _mode(f"{where}.defaultMode", spec.get("defaultMode"))
     taken: list[str] = []
-    sources = spec.get("sources")
-    for index, source in enumerate(cast("Sequence[object]", sources) if isinstance(sources, tuple) else ()):
-        for kind, part in _fields_of(source).items():
-            path, fields = f"{where}.sources[{index}].{kind}", _fields_of(part)
+    for index, source in enumerate(items_of(spec.get("sources"))):
+        for kind, part in fields_of(source).items():
+            path, fields = f"{where}.sources[{index}].{kind}", fields_of(part)
             yield from _part(path, kind, fields)
             items = [fields] if kind == "serviceAccountToken" else [item for _, item in _items(path, fields)]
             taken += [str(item.get("path") or "") for item in items]
     yield from _twice(where, taken)
 
 
-def _fields_of(value: object) -> _Fields:
-    return cast("_Fields", value) if isinstance(value, Mapping) else {}
-
-
-def _part(path: str, kind: str, part: _Fields) -> Iterator[Fault]:
+def _part(path: str, kind: str, part: Fields) -> Iterator[Fault]:
     if kind == "downwardAPI":
         yield from _downward(path, part)
     elif kind in {"configMap", "secret"}:
@@ -155,8 +156,9 @@ def _part(path: str, kind: str, part: _Fields) -> Iterator[Fault]:
     elif kind == "serviceAccountToken":
         yield from _inside(f"{path}.path", str(part.get("path") or ""))
         seconds = part.get("expirationSeconds")
-        if isinstance(seconds, int) and seconds < _SHORTEST_TOKEN_S:
-            yield Fault(f"{path}.expirationSeconds", f"{seconds} is less than {_SHORTEST_TOKEN_S}")
+        if isinstance(seconds, int) and not _SHORTEST_TOKEN_S <= seconds <= _LONGEST_TOKEN_S:
+            what = f"{seconds} is outside {_SHORTEST_TOKEN_S} to {_LONGEST_TOKEN_S}"
+            yield Fault(f"{path}.expirationSeconds", what)
 
 
 def _twice(where: str, paths: Iterable[str]) -> Iterator[Fault]:
