@@ -1,17 +1,15 @@
-"""What an API server checks of a pod's operating system, and of how its scheduler is to spread it."""
+"""What an API server checks of a pod's operating system."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from nodealloc._wire import camel
 from nodealloc.errors import Fault
 from nodealloc.podspec._fields import PodFields
-from nodealloc.podspec._names import is_qualified
 
-__all__ = ["spread_faults", "system_faults"]
+__all__ = ["system_faults"]
 
 _OF_PODS: Final = (
     "app_armor_profile",
@@ -38,8 +36,6 @@ _OF_CONTAINERS: Final = (
     "run_as_group",
 )
 """Fields of security contexts that mean nothing on Windows."""
-_SPREAD: Final = "spec.topologySpreadConstraints"
-_OTHERWISE: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def system_faults(pod: PodFields, /) -> Iterator[Fault]:
@@ -74,47 +70,3 @@ def _of_context(where: str, context: object, names: Sequence[str]) -> Iterator[F
 
 def _not_there(path: str) -> Fault:
     return Fault(path, "there is no such thing on windows; leave it out, or write linux in os.name")
-
-
-def spread_faults(pod: PodFields, /) -> Iterator[Fault]:
-    """What is wrong with the constraints on how a scheduler spreads pods; a node carries them along.
-
-    Source: Kubernetes v1.32 ``pkg/apis/core/validation``.
-    """
-    found = pod.carried.get(_SPREAD)
-    if not isinstance(found, list | tuple):
-        if found is not None:
-            yield Fault(f"$.{_SPREAD}", "is no list")
-        return
-    pairs: Counter[tuple[object, object]] = Counter()
-    for index, one in enumerate(cast("Sequence[object]", found)):
-        where = f"$.{_SPREAD}[{index}]"
-        if not isinstance(one, Mapping):
-            yield Fault(where, "is no mapping")
-            continue
-        fields = cast("Mapping[str, object]", one)
-        yield from _of_constraint(where, fields)
-        pairs[str(fields.get("topologyKey")), str(fields.get("whenUnsatisfiable"))] += 1
-    for (key, otherwise), count in pairs.items():
-        if count > 1:
-            yield Fault(f"$.{_SPREAD}", f"{key} with {otherwise} is there {count} times")
-
-
-def _of_constraint(where: str, fields: Mapping[str, object]) -> Iterator[Fault]:
-    if not _is_positive(fields.get("maxSkew")):
-        yield Fault(f"{where}.maxSkew", "a whole number of at least 1 is needed")
-    key, otherwise = fields.get("topologyKey"), fields.get("whenUnsatisfiable")
-    if not isinstance(key, str) or not is_qualified(key):
-        yield Fault(f"{where}.topologyKey", "a key of a label is needed: name or domain/name")
-    if otherwise not in _OTHERWISE:
-        yield Fault(f"{where}.whenUnsatisfiable", f"expected one of {', '.join(_OTHERWISE)}")
-    least = fields.get("minDomains")
-    if least is not None and not (_is_positive(least) and otherwise == _OTHERWISE[0]):
-        yield Fault(f"{where}.minDomains", f"a whole number of at least 1, and only with {_OTHERWISE[0]}")
-    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        if fields.get(name) not in (None, "Honor", "Ignore"):
-            yield Fault(f"{where}.{name}", "expected one of Honor, Ignore")
-
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

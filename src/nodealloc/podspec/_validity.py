@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from nodealloc._arguments import check
 from nodealloc.errors import Fault
-from nodealloc.podspec._checks import ip_address, maybe, one_of, subdomain
+from nodealloc.podspec._affinity_validity import affinity_faults, toleration_faults
+from nodealloc.podspec._checks import label_key, label_value, maybe, one_of, subdomain
 from nodealloc.podspec._fields import PodFields
-from nodealloc.podspec._names import is_label_value, is_qualified
+from nodealloc.podspec._metadata_validity import metadata_faults
+from nodealloc.podspec._mount_validity import mount_faults
+from nodealloc.podspec._network_validity import network_faults, port_faults
+from nodealloc.podspec._profile_annotations import profile_annotation_faults
 from nodealloc.podspec._reference_validity import variable_faults
-from nodealloc.podspec._system_validity import spread_faults, system_faults
+from nodealloc.podspec._spread_validity import spread_faults
+from nodealloc.podspec._system_validity import system_faults
 from nodealloc.podspec._volume_validity import volume_faults
 
 if TYPE_CHECKING:
@@ -23,16 +28,19 @@ if TYPE_CHECKING:
 
     from nodealloc.podspec._model import Container
     from nodealloc.podspec._probes import LifecycleHandler, Probe
+    from nodealloc.podspec._security import PodSecurityContext, SecurityContext
 
 __all__ = ["api_faults"]
 
 _SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?", re.ASCII)
+_LONGEST_SETTING: Final = 253
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+", re.ASCII)
 _SHARED: Final = (
     (attrgetter("host_network"), "hostNetwork", "Net"),
     (attrgetter("host_ipc"), "hostIPC", "IPC"),
 )
 """Name spaces that a pod may share with its node, as kernel settings name theirs."""
+_LONGEST_PROFILE: Final = 4095
 _MOST: Final = 2**31 - 1
 _TOLD: Final = 100
 """Faults; whoever mends these knows what the others are."""
@@ -53,10 +61,14 @@ def api_faults(pod: PodFields, /) -> tuple[Fault, ...]:
     """
     check("api_faults: pod", pod, PodFields, "a Pod; Pod.from_manifest makes one")
     found = chain(
-        _of_metadata(pod),
+        metadata_faults(pod),
+        profile_annotation_faults(pod),
         _of_pod(pod),
+        network_faults(pod),
         _of_security(pod),
         system_faults(pod),
+        affinity_faults(pod),
+        toleration_faults(pod),
         spread_faults(pod),
         volume_faults(pod.volumes),
         (fault for one in _named(pod) for fault in _of_container(pod, *one)),
@@ -79,26 +91,10 @@ def _bad(path: str, check: Callable[[str], str], text: str) -> _Found:
         yield Fault(path, what)
 
 
-def _key(text: str) -> str:
-    return "" if is_qualified(text) else f"{text[:80]!r} is no key; write name or domain/name, 63 characters"
-
-
-def _label_value(text: str) -> str:
-    return "" if is_label_value(text) else f"{text[:80]!r} is no label; write 63 letters, digits, -_."
-
-
 def _more_than_once(path: str, noun: str, names: Iterable[object]) -> _Found:
     for name, count in Counter(names).items():
         if count > 1:
             yield Fault(path, f"{noun} {name} stands here {count} times; once is enough")
-
-
-def _of_metadata(pod: PodFields) -> _Found:
-    for key, value in pod.labels.items():
-        yield from _bad(f"$.metadata.labels.{key}", _key, key)
-        yield from _bad(f"$.metadata.labels.{key}", _label_value, value)
-    for key in pod.annotations:
-        yield from _bad(f"$.metadata.annotations.{key}", _key, key.lower())
 
 
 def _of_pod(pod: PodFields) -> _Found:
@@ -106,19 +102,14 @@ def _of_pod(pod: PodFields) -> _Found:
     yield from _bad("$.spec.serviceAccountName", maybe(subdomain), pod.service_account_name)
     yield from _bad("$.spec.priorityClassName", maybe(subdomain), pod.priority_class_name)
     for key, value in pod.node_selector.items():
-        yield from _bad(f"$.spec.nodeSelector.{key}", _key, key)
-        yield from _bad(f"$.spec.nodeSelector.{key}", _label_value, value)
+        yield from _bad(f"$.spec.nodeSelector.{key}", label_key, key)
+        yield from _bad(f"$.spec.nodeSelector.{key}", label_value, value)
     if pod.active_deadline_seconds is not None and pod.active_deadline_seconds > _MOST:
         yield Fault("$.spec.activeDeadlineSeconds", f"more than {_MOST}")
-    for index, alias in enumerate(pod.host_aliases):
-        for name in alias.hostnames:
-            yield from _bad(f"$.spec.hostAliases[{index}].hostnames", subdomain, name)
-    for index, server in enumerate(pod.dns_config.nameservers if pod.dns_config else ()):
-        yield from _bad(f"$.spec.dnsConfig.nameservers[{index}]", ip_address, server or "nothing")
     for index, gate in enumerate(pod.readiness_gates):
-        yield from _bad(f"$.spec.readinessGates[{index}].conditionType", _key, gate.condition_type)
+        yield from _bad(f"$.spec.readinessGates[{index}].conditionType", label_key, gate.condition_type)
     for index, one in enumerate(pod.scheduling_gates):
-        yield from _bad(f"$.spec.schedulingGates[{index}].name", _key, one.name)
+        yield from _bad(f"$.spec.schedulingGates[{index}].name", label_key, one.name)
     yield from _more_than_once("$.spec.schedulingGates", "gate", [one.name for one in pod.scheduling_gates])
     if pod.scheduling_gates and pod.node_name:
         yield Fault("$.spec.nodeName", "it has a node only when no scheduling gate is left")
@@ -128,19 +119,6 @@ def _of_pod(pod: PodFields) -> _Found:
             yield Fault(f"$.spec.resourceClaims[{index}]", what)
     if pod.os is not None:
         yield from _bad("$.spec.os.name", one_of("linux", "windows"), pod.os.name)
-    yield from _of_host_ports(pod)
-
-
-def _of_host_ports(pod: PodFields) -> _Found:
-    ports = Counter(
-        (port.host_ip, port.host_port, port.protocol)
-        for container in pod.containers
-        for port in container.ports
-        if port.host_port
-    )
-    for (_, number, protocol), count in ports.items():
-        if count > 1:
-            yield Fault("$.spec.containers", f"host port {number}/{protocol} is wanted {count} times")
 
 
 def _of_security(pod: PodFields) -> _Found:
@@ -149,22 +127,23 @@ def _of_security(pod: PodFields) -> _Found:
         return
     for index, one in enumerate(found.sysctls):
         path = f"{where}.sysctls[{index}].name"
-        if not _SYSCTL.fullmatch(one.name):
+        if not _SYSCTL.fullmatch(one.name) or len(one.name) > _LONGEST_SETTING:
             yield Fault(path, f"{one.name!r} is no kernel setting")
         for is_shared, key, space in _SHARED:
             if one.name_space == space and is_shared(pod):
                 yield Fault(path, f"{one.name} would be set for the node, whose name space {key} gives it")
     names = [one.name for one in found.sysctls]
     yield from _more_than_once(f"{where}.sysctls", "kernel setting", names)
-    yield from _bad(
-        f"{where}.fsGroupChangePolicy",
-        maybe(one_of("Always", "OnRootMismatch")),
-        found.fs_group_change_policy or "",
-    )
+    for key, word, words in (
+        ("fsGroupChangePolicy", found.fs_group_change_policy, ("Always", "OnRootMismatch")),
+        ("supplementalGroupsPolicy", found.supplemental_groups_policy, ("Merge", "Strict")),
+        ("seLinuxChangePolicy", found.se_linux_change_policy, ("MountOption", "Recursive")),
+    ):
+        if word is not None:
+            yield from _bad(f"{where}.{key}", one_of(*words), word)
     ids = (found.run_as_user, found.run_as_group, found.fs_group, *found.supplemental_groups)
     yield from _ids(where, ids)
-    if found.seccomp_profile is not None:
-        yield from _descends(f"{where}.seccompProfile", found.seccomp_profile.localhost_profile)
+    yield from _of_profiles(where, found)
 
 
 def _ids(path: str, ids: Iterable[int | None]) -> _Found:
@@ -173,9 +152,17 @@ def _ids(path: str, ids: Iterable[int | None]) -> _Found:
             yield Fault(path, f"{number} is no id of a user or group; 0 to {_MOST} are")
 
 
-def _descends(path: str, name: str | None) -> _Found:
-    if name and (name.startswith("/") or ".." in name.split("/")):
-        yield Fault(f"{path}.localhostProfile", f"{name[:80]!r} leads out of the folder of profiles")
+def _of_profiles(path: str, found: PodSecurityContext | SecurityContext) -> _Found:
+    seccomp = (found.seccomp_profile and found.seccomp_profile.localhost_profile) or ""
+    if seccomp.startswith("/") or ".." in seccomp.split("/"):
+        what = f"{seccomp[:80]!r} leads out of the folder of profiles"
+        yield Fault(f"{path}.seccompProfile.localhostProfile", what)
+    armor = (found.app_armor_profile and found.app_armor_profile.localhost_profile) or ""
+    if armor != armor.strip() or len(armor) > _LONGEST_PROFILE:
+        what = (
+            f"{armor[:80]!r} is no name; up to {_LONGEST_PROFILE} characters without blanks around them are"
+        )
+        yield Fault(f"{path}.appArmorProfile.localhostProfile", what)
 
 
 def _of_container(pod: PodFields, where: str, one: Container, runs_once: bool) -> _Found:
@@ -183,11 +170,11 @@ def _of_container(pod: PodFields, where: str, one: Container, runs_once: bool) -
         yield Fault(f"{where}.image", "an image is needed; name it")
     elif one.image != one.image.strip():
         yield Fault(f"{where}.image", "blanks stand around it; leave them out")
-    yield from _of_ports(pod, where, one)
+    yield from port_faults(pod, where, one)
     yield from _of_probes(where, one, runs_once)
     yield from _of_hooks(pod, where, one, runs_once)
     yield from variable_faults(where, one)
-    yield from _of_mounts(where, one)
+    yield from mount_faults(pod, where, one)
     yield from _of_resizing(pod, where, one)
     claims = {claim.name for claim in pod.resource_claims}
     for index, claim in enumerate(one.claims):
@@ -201,23 +188,11 @@ def _of_container(pod: PodFields, where: str, one: Container, runs_once: bool) -
     yield from _ids(f"{where}.securityContext", (found.run_as_user, found.run_as_group))
     if found.proc_mount is not None:
         yield from _bad(f"{where}.securityContext.procMount", one_of("Default", "Unmasked"), found.proc_mount)
-    if found.seccomp_profile is not None:
-        yield from _descends(
-            f"{where}.securityContext.seccompProfile", found.seccomp_profile.localhost_profile
-        )
+    yield from _of_profiles(f"{where}.securityContext", found)
     added = found.capabilities.add if found.capabilities else ()
     if found.allow_privilege_escalation is False and "CAP_SYS_ADMIN" in added:
         what = "a container with CAP_SYS_ADMIN cannot be kept from it"
         yield Fault(f"{where}.securityContext.allowPrivilegeEscalation", what)
-
-
-def _of_ports(pod: PodFields, where: str, one: Container) -> _Found:
-    names = [port.name for port in one.ports if port.name]
-    yield from _more_than_once(f"{where}.ports", "port name", names)
-    for index, port in enumerate(one.ports):
-        if pod.host_network and port.host_port not in {0, port.container_port}:
-            what = f"{port.host_port} is not {port.container_port}, which it is on the node's own network"
-            yield Fault(f"{where}.ports[{index}].hostPort", what)
 
 
 def _of_probes(where: str, one: Container, runs_once: bool) -> _Found:
@@ -260,21 +235,6 @@ def _of_hooks(pod: PodFields, where: str, one: Container, runs_once: bool) -> _F
             yield Fault(f"{where}.lifecycle.{name}.sleep.seconds", what)
 
 
-def _of_mounts(where: str, one: Container) -> _Found:
-    for path, count in Counter(use.path for use in one.volumes if not use.block).items():
-        if count > 1:
-            yield Fault(f"{where}.volumeMounts", f"{path} is mounted on {count} times")
-    privileged = one.security_context is not None and one.security_context.privileged
-    for use in one.volumes:
-        at = f"{where}.volumeMounts"
-        if use.propagation == "Bidirectional" and not privileged:
-            yield Fault(at, f"{use.path}: Bidirectional is for privileged containers alone")
-        if use.recursive_read_only in {"Enabled", "IfPossible"} and not use.read_only:
-            yield Fault(at, f"{use.path}: recursiveReadOnly goes with readOnly alone")
-        elif use.recursive_read_only in {"Enabled", "IfPossible"} and use.propagation != "None":
-            yield Fault(at, f"{use.path}: recursiveReadOnly goes with mountPropagation None alone")
-
-
 def _of_resizing(pod: PodFields, where: str, one: Container) -> _Found:
     path = f"{where}.resizePolicy"
     yield from _more_than_once(path, "resource", [policy.resource_name for policy in one.resize_policy])
@@ -307,4 +267,4 @@ def _of_ephemeral(pod: PodFields) -> _Found:
         if any(use.sub_path or use.sub_path_expr for use in one.volumes):
             yield Fault(f"{where}.volumeMounts", "an ephemeral container mounts whole volumes; no subPath")
         yield from variable_faults(where, one)
-        yield from _of_mounts(where, one)
+        yield from mount_faults(pod, where, one)

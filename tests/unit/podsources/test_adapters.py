@@ -224,7 +224,7 @@ def test_junk_is_named_and_nothing_hangs(folder: Folder) -> None:
 
 def test_a_larger_manifest_is_read_where_the_caller_allows_it(folder: Folder) -> None:
     """The same bound goes for the file and for what its references stand for."""
-    large = manifest("web").replace("{name: web}", "{name: web, annotations: {a: %s}}" % ("x" * 300_000))
+    large = manifest("web").replace("name: app", "name: app, args: [%s]" % ("x" * 300_000))
     (folder.path / "a.yaml").write_text(large)
     assert "262144 is the limit" in faults(FolderSource(folder.path, settle_s=0).read(ManualCancel()))
     allowed = FolderSource(folder.path, settle_s=0, max_bytes=1 << 20)
