@@ -13,13 +13,14 @@ from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podsources._rounding import in_thousandths
 from nodealloc.podsources._static import HASH
-from nodealloc.podsources._validity import faults_of
+from nodealloc.podsources._validity import faults_of, windows_faults
 from nodealloc.podspec import Pod
 
 __all__ = ["pod_in", "pods_in"]
 
 _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 """Name space of the uids of static pods without one; ours."""
+_GRACE: Final = "terminationGracePeriodSeconds"
 _IS_POD: Final[Mapping[str, object]] = {"apiVersion": "v1", "kind": "Pod"}
 
 
@@ -161,6 +162,8 @@ def _pod(
     max_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Pod:
     unread = _let_go if is_lenient else None
+    if is_lenient:
+        document = _with_a_grace(document)
     pod = Pod.from_manifest(document, source=where, max_bytes=max_bytes, unread=unread)
     if is_lenient:
         pod = in_thousandths(pod)
@@ -172,7 +175,10 @@ def _pod(
         reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
         raise DecodeError(where, [Fault("$.metadata.name", reason)])
     there = attrs.evolve(pod, node_name=node_name.lower() or pod.node_name)
-    if faults := faults_of(there, is_kubelets=is_lenient):
+    faults = faults_of(there, is_kubelets=is_lenient)
+    if is_lenient:
+        faults += tuple(windows_faults(document))
+    if faults:
         raise DecodeError(where, faults)
     uid = pod.uid
     notes: Mapping[str, str] = {**pod.annotations, HASH: uid}
@@ -189,6 +195,16 @@ def _pod(
         annotations=notes,
         status=status,
     )
+
+
+def _with_a_grace(document: object) -> object:
+    """The same; a grace period of less than none is a second, as a kubelet has it."""
+    fields = cast("dict[str, object]", document) if isinstance(document, dict) else {}
+    spec = cast("dict[str, object]", fields["spec"]) if isinstance(fields.get("spec"), dict) else {}
+    grace = spec.get(_GRACE)
+    if type(grace) is not int or grace >= 0:
+        return document
+    return {**fields, "spec": {**spec, _GRACE: 1}}
 
 
 def _let_go(_fault: Fault) -> None:

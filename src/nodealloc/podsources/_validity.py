@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Final
 
 from nodealloc.errors import Fault
-from nodealloc.podspec import api_faults
+from nodealloc.podspec import NodeSelectorOperator, api_faults
+from nodealloc.podspec._raw_parts import fields_of, items_of
 
 if TYPE_CHECKING:
     from nodealloc.podspec import Container, Pod
 
-__all__ = ["faults_of"]
+__all__ = ["faults_of", "windows_faults"]
 
+_TERMS: Final = (
+    "$.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+)
+_COMPARED: Final = frozenset({NodeSelectorOperator.GT, NodeSelectorOperator.LT})
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_BEGIN_IPC: Final = ("kernel.shm", "kernel.msg")
 _VARIABLE: Final = re.compile(r"(?!\.\.)(?!\.\Z)[-._a-zA-Z][-._a-zA-Z0-9]*", re.ASCII)
 
 
@@ -32,12 +39,43 @@ def faults_of(pod: Pod, /, *, is_kubelets: bool = False) -> tuple[Fault, ...]:
     if pod.ephemeral_containers:
         what = "they are added to a pod that runs, by an API server; leave them out"
         found.append(Fault("$.spec.ephemeralContainers", what))
-    if is_kubelets:
-        found.extend(_kubelets(pod))
+    found.extend(_kubelets(pod) if is_kubelets else _numbers(pod))
     return (*found, *api_faults(pod))
 
 
+def windows_faults(manifest: object, /) -> Iterator[Fault]:
+    """Options for Windows in a manifest that says it is for Linux; of others they are left out.
+
+    Source: Kubernetes v1.32 ``pkg/apis/core/validation``.
+    """
+    spec = fields_of(fields_of(manifest).get("spec"))
+    if fields_of(spec.get("os")).get("name") != "linux":
+        return
+    contexts = {"$.spec": spec.get("securityContext")}
+    for kind in ("initContainers", "containers"):
+        for index, one in enumerate(items_of(spec.get(kind))):
+            contexts[f"$.spec.{kind}[{index}]"] = fields_of(one).get("securityContext")
+    for where, context in contexts.items():
+        if fields_of(context).get("windowsOptions") is not None:
+            what = "os.name says linux, which has none; leave one of the two out"
+            yield Fault(f"{where}.securityContext.windowsOptions", what)
+
+
+def _numbers(pod: Pod) -> Iterator[Fault]:
+    """Labels that are compared with what is no number: no node ever matches, and nothing says why."""
+    affinity = pod.affinity.node_affinity if pod.affinity is not None else None
+    required = affinity.required if affinity is not None else None
+    for index, term in enumerate(required.node_selector_terms if required is not None else ()):
+        for number, one in enumerate(term.match_expressions):
+            for value in one.values if one.operator in _COMPARED else ():
+                if not _NUMBER.fullmatch(value):
+                    what = f"{value[:80]!r} is no whole number, so that no node matches; write one"
+                    yield Fault(f"{_TERMS}[{index}].matchExpressions[{number}].values", what)
+
+
 def _kubelets(pod: Pod) -> Iterator[Fault]:
+    yield from _settings(pod)
+    yield from _searches(pod)
     if pod.host_users is False:
         for shared, field in (
             (pod.host_network, "hostNetwork"),
@@ -56,10 +94,40 @@ def _kubelets(pod: Pod) -> Iterator[Fault]:
             if context is not None and context.proc_mount == "Unmasked" and pod.host_users is not False:
                 what = "Unmasked needs hostUsers: false; write both, or leave it out"
                 yield Fault(f"{where}.securityContext.procMount", what)
+    images = {volume.name for volume in pod.volumes if volume.kind == "image"}
+    if images:
+        yield from _parts_of_images(pod, images)
     for index, volume in enumerate(pod.volumes):
         if volume.kind == "projected":
             where = f"$.spec.volumes[{index}].projected"
             yield from _projected(where, volume.spec, has_account=bool(pod.service_account_name))
+
+
+def _settings(pod: Pod) -> Iterator[Fault]:
+    """Whatever begins as a setting of IPC counts as one here."""
+    found = pod.security_context
+    for index, one in enumerate(found.sysctls if found is not None and pod.host_ipc else ()):
+        if one.name_space is None and one.dotted.startswith(_BEGIN_IPC):
+            what = f"{one.name} would be set for the node, whose name space hostIPC gives it; leave one out"
+            yield Fault(f"$.spec.securityContext.sysctls[{index}].name", what)
+
+
+def _searches(pod: Pod) -> Iterator[Fault]:
+    for index, domain in enumerate(pod.dns_config.searches if pod.dns_config is not None else ()):
+        if "_" in domain or domain == ".":
+            what = f"{domain[:80]!r} is no domain here; write letters, digits and '-', '.' between parts"
+            yield Fault(f"$.spec.dnsConfig.searches[{index}]", what)
+
+
+def _parts_of_images(pod: Pod, images: Collection[str]) -> Iterator[Fault]:
+    for kind, containers in (("initContainers", pod.init_containers), ("containers", pod.containers)):
+        for index, one in enumerate(containers):
+            mounts = [use for use in one.volumes if not use.block]
+            for number, use in enumerate(mounts):
+                if use.name in images and (use.sub_path or use.sub_path_expr):
+                    name = "subPath" if use.sub_path else "subPathExpr"
+                    path = f"$.spec.{kind}[{index}].volumeMounts[{number}].{name}"
+                    yield Fault(path, "an image is mounted whole; leave it out")
 
 
 def _names(where: str, one: Container) -> Iterator[Fault]:
@@ -74,12 +142,11 @@ def _names(where: str, one: Container) -> Iterator[Fault]:
 
 
 def _projected(where: str, spec: object, *, has_account: bool) -> Iterator[Fault]:
-    fields = cast("Mapping[str, object]", spec) if isinstance(spec, Mapping) else {}
-    for index, source in enumerate(cast("Sequence[object]", fields.get("sources") or ())):
-        kinds = cast("Mapping[str, object]", source) if isinstance(source, Mapping) else {}
-        if "serviceAccountToken" in kinds and not has_account:
+    for index, source in enumerate(items_of(fields_of(spec).get("sources"))):
+        kinds = fields_of(source)
+        if kinds.get("serviceAccountToken") is not None and not has_account:
             what = "it needs serviceAccountName; name one, or leave it out"
             yield Fault(f"{where}.sources[{index}].serviceAccountToken", what)
-        if "clusterTrustBundle" in kinds:
+        if kinds.get("clusterTrustBundle") is not None:
             what = "it is an API server's; a static pod has none"
             yield Fault(f"{where}.sources[{index}].clusterTrustBundle", what)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -20,8 +19,6 @@ from nodealloc.podspec._security import AppArmorProfile, ProfileType, SeccompPro
 from nodealloc.podspec._variables import EnvFrom, ValueFrom, Variable
 
 __all__ = ["CHECKS"]
-
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 def _one_action(value: object, path: str, reader: Reader) -> None:
@@ -64,10 +61,8 @@ def _requirement(value: object, path: str, reader: Reader) -> None:
         reader.fault(f"{path}.values", f"{operator.value} needs at least one value")
     elif operator in {NodeSelectorOperator.EXISTS, NodeSelectorOperator.DOES_NOT_EXIST} and many:
         reader.fault(f"{path}.values", f"{operator.value} takes no values")
-    elif operator in {NodeSelectorOperator.GT, NodeSelectorOperator.LT} and (
-        many != 1 or not _INTEGER.fullmatch(found.values[0])
-    ):
-        reader.fault(f"{path}.values", f"{operator.value} takes exactly one whole number")
+    elif operator in {NodeSelectorOperator.GT, NodeSelectorOperator.LT} and many != 1:
+        reader.fault(f"{path}.values", f"{operator.value} takes exactly one value, a whole number")
 
 
 def _toleration(value: object, path: str, reader: Reader) -> None:

@@ -19,6 +19,7 @@ from nodealloc.podspec._mount_validity import mount_faults
 from nodealloc.podspec._network_validity import network_faults, port_faults
 from nodealloc.podspec._profile_annotations import profile_annotation_faults
 from nodealloc.podspec._reference_validity import variable_faults
+from nodealloc.podspec._resources import HUGEPAGES
 from nodealloc.podspec._spread_validity import spread_faults
 from nodealloc.podspec._system_validity import system_faults
 from nodealloc.podspec._volume_validity import volume_faults
@@ -41,6 +42,7 @@ _SHARED: Final = (
 )
 """Name spaces that a pod may share with its node, as kernel settings name theirs."""
 _LONGEST_PROFILE: Final = 4095
+_BESIDE_PAGES: Final = frozenset({"cpu", "memory"})
 _MOST: Final = 2**31 - 1
 _TOLD: Final = 100
 """Faults; whoever mends these knows what the others are."""
@@ -117,6 +119,8 @@ def _of_pod(pod: PodFields) -> _Found:
         if (claim.resource_claim_name is None) == (claim.resource_claim_template_name is None):
             what = "exactly one of resourceClaimName, resourceClaimTemplateName is needed"
             yield Fault(f"$.spec.resourceClaims[{index}]", what)
+    if any(name.startswith(HUGEPAGES) for name in pod.overhead) and not pod.overhead.keys() & _BESIDE_PAGES:
+        yield Fault("$.spec.overhead", "huge pages need cpu or memory beside them; write one")
     if pod.os is not None:
         yield from _bad("$.spec.os.name", one_of("linux", "windows"), pod.os.name)
 

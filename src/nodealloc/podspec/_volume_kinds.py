@@ -52,7 +52,8 @@ def volume_of(at: At, _: object) -> object:
         if isinstance(item, Mapping) and not item:
             reader.fault(path, "nothing stands here; a name is needed")
         return FAULTY
-    kinds = [key for key in fields if key != "name"]
+    # As Go reads it: a kind of null is not there.
+    kinds = [key for key, value in fields.items() if key != "name" and value is not None]
     if len(kinds) > 1:
         reader.fault(path, f"one kind of volume at a time, found {some(kinds, ' and ')}")
     kind = kinds[0] if kinds else "emptyDir"
@@ -80,7 +81,7 @@ def _check_fields(reader: PodReader, kind: str, detail: Mapping[str, object], pa
     sources = f"{path}.sources"
     for number, source in enumerate(reader.maybe_sequence(detail.get("sources"), sources)):
         here = f"{sources}[{number}]"
-        parts = reader.mapping(source, here)
+        parts = {key: part for key, part in reader.mapping(source, here).items() if part is not None}
         if len(parts) != 1:
             reader.fault(here, f"exactly one source stands here, found {some(parts, ' and ') or 'none'}")
         _name_unknown(reader, parts, tuple(_PARTS), here)

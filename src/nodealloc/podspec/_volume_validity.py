@@ -140,6 +140,8 @@ def _projected(where: str, spec: Fields) -> Iterator[Fault]:
     taken: list[str] = []
     for index, source in enumerate(items_of(spec.get("sources"))):
         for kind, part in fields_of(source).items():
+            if part is None:
+                continue
             path, fields = f"{where}.sources[{index}].{kind}", fields_of(part)
             yield from _part(path, kind, fields)
             items = [fields] if kind == "serviceAccountToken" else [item for _, item in _items(path, fields)]

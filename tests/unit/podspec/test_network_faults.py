@@ -91,3 +91,19 @@ def test_a_profile_of_a_container_is_looked_at_too() -> None:
     context = {"appArmorProfile": {"type": "Localhost", "localhostProfile": " a"}}
     found = _faults(containers=[{"name": "app", "image": "i", "securityContext": context}])
     assert found == ["containers[0].securityContext.appArmorProfile.localhostProfile"]
+
+
+@pytest.mark.parametrize(
+    ("overhead", "where"),
+    [
+        ({"cpu": "1", "hugepages-2Mi": "2Mi"}, []),
+        ({"memory": "1Gi", "hugepages-2Mi": "2Mi"}, []),
+        ({"example.com/gpu": "1"}, []),
+        ({"hugepages-2Mi": "2Mi"}, ["overhead"]),
+    ],
+)
+def test_an_overhead_of_huge_pages_is_one_of_cpu_or_memory_too(
+    overhead: dict[str, str], where: list[str]
+) -> None:
+    """As what a container asks for."""
+    assert _faults(overhead=overhead) == where
