@@ -174,7 +174,7 @@ def _pod(
     if len(name) > 253:
         reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
         raise DecodeError(where, [Fault("$.metadata.name", reason)])
-    there = attrs.evolve(pod, node_name=node_name.lower() or pod.node_name)
+    there = attrs.evolve(pod, name=name, node_name=node_name.lower() or pod.node_name)
     faults = faults_of(there, is_kubelets=is_lenient)
     if is_lenient:
         faults += tuple(windows_faults(document))

@@ -28,7 +28,7 @@ def faults_of(pod: Pod, /, *, is_kubelets: bool = False) -> tuple[Fault, ...]:
     """Why a pod cannot be static, each with its path; none where it can.
 
     Args:
-        pod: As it stands in its file, but on its node.
+        pod: As it stands in its file, but on its node, with its name there.
         is_kubelets: Whether all that a kubelet v1.32 refuses counts; some of that a later one takes.
 
     Source: Kubernetes ``pkg/apis/core/validation``; a kubelet asks the same of its manifests.

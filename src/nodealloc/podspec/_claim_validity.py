@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from nodealloc.errors import Fault
-from nodealloc.podspec._checks import label_key, label_value, subdomain
+from nodealloc.podspec._checks import label, label_key, label_value, subdomain
 from nodealloc.podspec._quantity import Quantity
 from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.podspec._selector_validity import selector_faults
@@ -70,6 +70,10 @@ def _claim(path: str, spec: Fields) -> Iterator[Fault]:
     for source in ("dataSource", "dataSourceRef"):
         if spec.get(source) is not None:
             yield from _source(f"{path}.{source}", fields_of(spec[source]))
+    if spec.get("dataSource") is not None and spec.get("dataSourceRef") is not None:
+        yield from _same(
+            f"{path}.dataSource", fields_of(spec["dataSource"]), fields_of(spec["dataSourceRef"])
+        )
 
 
 def _is_some(amount: object) -> bool:
@@ -90,3 +94,13 @@ def _source(path: str, found: Fields) -> Iterator[Fault]:
         yield Fault(path, f"without apiGroup only {_CLAIM} can be meant; write it")
     elif group and (what := subdomain(group)):
         yield Fault(f"{path}.apiGroup", what)
+    space = text_of(found.get("namespace"))
+    if space and (what := label(space)):
+        yield Fault(f"{path}.namespace", what)
+
+
+def _same(path: str, source: Fields, ref: Fields) -> Iterator[Fault]:
+    if ref.get("namespace"):
+        yield Fault(path, "dataSourceRef is in another name space; leave dataSource out")
+    elif any(source.get(name) != ref.get(name) for name in ("apiGroup", "kind", "name")):
+        yield Fault(path, "it is not what dataSourceRef is; leave one of the two out")

@@ -252,6 +252,10 @@ def _carried(made: dict[str, object], section: str, fields: Mapping[str, str]) -
 def _spec(made: dict[str, object], path: str, reader: Reader) -> dict[str, object]:
     del path, reader
     carried = _carried(made, "spec", _CARRIED_SPEC)
+    account = carried.get("spec.serviceAccount")
+    if account and isinstance(account, str) and not made.get("service_account_name"):
+        # Its deprecated name, which the API takes for the same.
+        made["service_account_name"] = account
     return {**made, "carried": carried}
 
 

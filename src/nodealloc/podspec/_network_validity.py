@@ -36,6 +36,8 @@ def network_faults(pod: PodFields, /) -> Iterator[Fault]:
     if pod.dns_config is not None:
         yield from _resolver("$.spec.dnsConfig", pod.dns_config)
     yield from _host_ports("$.spec.containers", pod.containers)
+    for index, one in enumerate(pod.containers if pod.host_network else ()):
+        yield from _own_ports(f"$.spec.containers[{index}].ports", one)
     for index, one in enumerate(pod.init_containers):
         # They run one after the other, so that two of them may take the same port.
         if len(one.ports) > 1:
@@ -70,15 +72,18 @@ def _host_ports(path: str, containers: Sequence[Container]) -> Iterator[Fault]:
             yield Fault(path, f"host port {number}/{protocol} is wanted {count} times")
 
 
-def port_faults(pod: PodFields, where: str, one: Container, /) -> Iterator[Fault]:
-    """What is wrong between the ports of one container.
+def _own_ports(path: str, one: Container) -> Iterator[Fault]:
+    for index, port in enumerate(one.ports):
+        if port.host_port not in {0, port.container_port}:
+            what = f"{port.host_port} is not {port.container_port}, which it is on the node's own network"
+            yield Fault(f"{path}[{index}].hostPort", what)
+
+
+def port_faults(where: str, one: Container, /) -> Iterator[Fault]:
+    """Names that two ports of a container have.
 
     Source: Kubernetes ``pkg/apis/core/validation``.
     """
     for name, count in Counter(port.name for port in one.ports if port.name).items():
         if count > 1:
             yield Fault(f"{where}.ports", f"port name {name} stands here {count} times; once is enough")
-    for index, port in enumerate(one.ports):
-        if pod.host_network and port.host_port not in {0, port.container_port}:
-            what = f"{port.host_port} is not {port.container_port}, which it is on the node's own network"
-            yield Fault(f"{where}.ports[{index}].hostPort", what)

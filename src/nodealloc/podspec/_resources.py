@@ -54,7 +54,7 @@ def read_resources(
                 under(f"{path}.requests", name),
                 f"the request {amount} is above the limit {limit}; lower it or raise the limit",
             )
-        elif name not in _NATIVE and limit != amount:
+        elif limit != amount and name not in _NATIVE and _is_whole(name):
             told = "no limit" if limit is None else f"the limit {limit}"
             fail(
                 under(f"{path}.requests", name),
@@ -101,6 +101,11 @@ def _plain(text: str) -> Quantity | None:
     return amount if 0 < amount.nanos < _PLENTY else None
 
 
+def _is_whole(name: str) -> bool:
+    """Whether it is given out in whole ones, as many as the limit says; names of kubernetes.io are not."""
+    return name.startswith(HUGEPAGES) or is_extended_resource(name)
+
+
 def _name_fault(name: str) -> str:
     if name in _NATIVE or page_bytes(name):
         return ""
@@ -127,6 +132,6 @@ def _amount_fault(name: str, amount: Quantity, item: object) -> str:
     page = page_bytes(name)
     if page and amount.nanos % (page * 10**9):
         return f"{amount} is no multiple of the page size {page}"
-    if name not in _NATIVE and not amount.is_whole:
+    if name not in _NATIVE and _is_whole(name) and not amount.is_whole:
         return f"{amount} is no whole number; {name} is counted in whole ones"
     return ""

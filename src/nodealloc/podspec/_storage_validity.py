@@ -14,6 +14,7 @@ __all__ = ["storage_faults"]
 
 _MOST_BYTE: Final = 255
 _LONGEST_DRIVER: Final = 63
+_LONGEST_TENANT: Final = 64
 _ISCSI: Final = (
     re.compile(r"iqn.*\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+", re.ASCII),
     re.compile(r"eui.[A-Za-z0-9]{16}", re.ASCII),
@@ -93,6 +94,15 @@ def _registry(value: object) -> str:
     return f"{text[:80]!r} are no addresses; write HOST:PORT, with commas between them"
 
 
+def _tenant(value: object) -> str:
+    name = text_of(value)
+    return (
+        f"{len(name)} characters, {_LONGEST_TENANT} is the limit; write a UUID"
+        if len(name) > _LONGEST_TENANT
+        else ""
+    )
+
+
 def _iscsi(where: str, spec: Fields) -> Iterator[Fault]:
     if (name := text_of(spec.get("iqn"))) and (what := _initiator(name)):
         yield Fault(f"{where}.iqn", what)
@@ -109,6 +119,8 @@ def _fibre(where: str, spec: Fields) -> Iterator[Fault]:
         yield Fault(where, "exactly one of targetWWNs, wwids is needed; write one")
     elif ports and spec.get("lun") is None:
         yield Fault(f"{where}.lun", "targetWWNs need it; write it")
+    elif ports and (what := _byte(spec["lun"])):
+        yield Fault(f"{where}.lun", what)
 
 
 def _flex(where: str, spec: Fields) -> Iterator[Fault]:
@@ -148,7 +160,6 @@ _FIELDS: Final[Mapping[str, Mapping[str, _Check]]] = {
     "cephfs": {"monitors": _some},
     "cinder": {"volumeID": _needed, "secretRef": _secret},
     "csi": {"driver": _driver, "nodePublishSecretRef": _named_secret},
-    "fc": {"lun": _byte},
     "flexVolume": {"driver": _needed},
     "gcePersistentDisk": {"pdName": _needed, "partition": _byte},
     "gitRepo": {"repository": _needed, "directory": _text(relative)},
@@ -158,7 +169,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, _Check]]] = {
     "nfs": {"server": _needed, "path": _absolute},
     "photonPersistentDisk": {"pdID": _needed},
     "portworxVolume": {"volumeID": _needed},
-    "quobyte": {"registry": _registry, "volume": _needed},
+    "quobyte": {"registry": _registry, "tenant": _tenant, "volume": _needed},
     "rbd": {"monitors": _some, "image": _needed},
     "scaleIO": {"gateway": _needed, "system": _needed, "volumeName": _needed},
     "storageos": {

@@ -72,7 +72,7 @@ def api_faults(pod: PodFields, /) -> tuple[Fault, ...]:
         affinity_faults(pod),
         toleration_faults(pod),
         spread_faults(pod),
-        volume_faults(pod.volumes),
+        volume_faults(pod),
         (fault for one in _named(pod) for fault in _of_container(pod, *one)),
         _of_ephemeral(pod),
     )
@@ -174,7 +174,7 @@ def _of_container(pod: PodFields, where: str, one: Container, runs_once: bool) -
         yield Fault(f"{where}.image", "an image is needed; name it")
     elif one.image != one.image.strip():
         yield Fault(f"{where}.image", "blanks stand around it; leave them out")
-    yield from port_faults(pod, where, one)
+    yield from port_faults(where, one)
     yield from _of_probes(where, one, runs_once)
     yield from _of_hooks(pod, where, one, runs_once)
     yield from variable_faults(where, one)

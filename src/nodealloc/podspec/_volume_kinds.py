@@ -82,8 +82,8 @@ def _check_fields(reader: PodReader, kind: str, detail: Mapping[str, object], pa
     for number, source in enumerate(reader.maybe_sequence(detail.get("sources"), sources)):
         here = f"{sources}[{number}]"
         parts = {key: part for key, part in reader.mapping(source, here).items() if part is not None}
-        if len(parts) != 1:
-            reader.fault(here, f"exactly one source stands here, found {some(parts, ' and ') or 'none'}")
+        if len(parts) > 1:
+            reader.fault(here, f"one source at a time, found {some(parts, ' and ')}")
         _name_unknown(reader, parts, tuple(_PARTS), here)
         for key, part in parts.items():
             if key in _PARTS:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from nodealloc.errors import Fault
+from nodealloc.podspec._checks import subdomain
 from nodealloc.podspec._claim_validity import ephemeral_faults
 from nodealloc.podspec._quantity import Quantity
-from nodealloc.podspec._raw_parts import Fields, fields_of, items_of
+from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.podspec._reference_validity import amount_faults, keyed_field_fault, version_fault
 from nodealloc.podspec._storage_validity import storage_faults
 
 if TYPE_CHECKING:
+    from nodealloc.podspec._fields import PodFields
     from nodealloc.podspec._model import Volume
 
 __all__ = ["volume_faults"]
@@ -31,36 +33,57 @@ _HOST_PATHS: Final = (
 _FIELD: Final = re.compile(
     r"metadata\.(name|namespace|uid|labels|annotations|(labels|annotations)\['[^']+'\])"
 )
+_LONGEST_TARGET: Final = 64
 _MOST_MODE: Final = 0o777
 _SHORTEST_TOKEN_S: Final = 600
 _LONGEST_TOKEN_S: Final = 1 << 32
 
 
-def volume_faults(volumes: Sequence[Volume], /) -> Iterator[Fault]:
-    """What is wrong with what stands below the kind of each volume."""
-    for index, one in enumerate(volumes):
+def volume_faults(pod: PodFields, /) -> Iterator[Fault]:
+    """What is wrong with the volumes of a pod, and with what stands below the kind of each.
+
+    Source: Kubernetes v1.32 ``pkg/apis/core/validation``.
+    """
+    made = {f"{pod.name}-{one.name}" for one in pod.volumes if one.kind == "ephemeral"}
+    for index, one in enumerate(pod.volumes):
         where, spec = f"$.spec.volumes[{index}].{one.kind}", cast("Fields", one.spec)
-        if one.kind == "hostPath":
-            yield from _host_path(where, spec)
-        elif one.kind == "emptyDir":
-            yield from _empty_dir(where, spec)
-        elif one.kind == "configMap":
-            yield from _needed(where, spec, "name")
-            yield from _files(where, spec)
-        elif one.kind == "secret":
-            yield from _needed(where, spec, "secretName")
-            yield from _files(where, spec)
-        elif one.kind == "downwardAPI":
-            yield from _mode(f"{where}.defaultMode", spec.get("defaultMode"))
-            yield from _downward(where, spec)
-        elif one.kind == "projected":
-            yield from _projected(where, spec)
-        elif one.kind == "persistentVolumeClaim":
-            yield from _needed(where, spec, "claimName")
-        elif one.kind == "ephemeral":
-            yield from ephemeral_faults(where, spec)
-        else:
-            yield from storage_faults(where, one.kind, spec)
+        yield from _of_kind(where, one)
+        if one.kind == "persistentVolumeClaim" and text_of(spec.get("claimName")) in made:
+            what = "this claim is made for an ephemeral volume of the pod; name another"
+            yield Fault(f"{where}.claimName", what)
+        path, portal = f"$.spec.volumes[{index}].name", text_of(spec.get("targetPortal"))
+        if one.kind == "ephemeral" and (what := subdomain(f"{pod.name}-{one.name}")):
+            yield Fault(path, f"a claim is made for it: {what}")
+        if one.kind == "iscsi" and spec.get("initiatorName") is not None:
+            length = len(f"{one.name}:{portal}")
+            if length > _LONGEST_TARGET:
+                what = f"{length} characters with targetPortal, {_LONGEST_TARGET} is the limit; shorten it"
+                yield Fault(path, what)
+
+
+def _of_kind(where: str, one: Volume) -> Iterator[Fault]:
+    spec = cast("Fields", one.spec)
+    if one.kind == "hostPath":
+        yield from _host_path(where, spec)
+    elif one.kind == "emptyDir":
+        yield from _empty_dir(where, spec)
+    elif one.kind == "configMap":
+        yield from _needed(where, spec, "name")
+        yield from _files(where, spec)
+    elif one.kind == "secret":
+        yield from _needed(where, spec, "secretName")
+        yield from _files(where, spec)
+    elif one.kind == "downwardAPI":
+        yield from _mode(f"{where}.defaultMode", spec.get("defaultMode"))
+        yield from _downward(where, spec)
+    elif one.kind == "projected":
+        yield from _projected(where, spec)
+    elif one.kind == "persistentVolumeClaim":
+        yield from _needed(where, spec, "claimName")
+    elif one.kind == "ephemeral":
+        yield from ephemeral_faults(where, spec)
+    else:
+        yield from storage_faults(where, one.kind, spec)
 
 
 def _needed(where: str, spec: Fields, name: str) -> Iterator[Fault]:

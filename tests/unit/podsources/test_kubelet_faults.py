@@ -72,6 +72,11 @@ def test_what_only_a_kubelet_refuses(spec: dict[str, Any], where: str) -> None:
         _setting("kernel.sem_next_id", hostIPC=True),
         _mounted(),
         {"os": {"name": "linux"}},
+        {"volumes": [{"name": "v", "projected": {"sources": [{}]}}]},
+        {
+            "serviceAccount": "a",
+            "volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}],
+        },
         {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": None}, {"name": "w", "configMap": None}]},
         {
             "volumes": [
@@ -136,3 +141,14 @@ def test_options_for_windows_are_none_for_linux(
     at = {"pod": "", "init": "initContainers[0].", "app": "containers[0]."}[context]
     found = _faults({**specs[context], "os": system and {"name": system}}, is_lenient=True)
     assert found == ([] if is_right else [f"{at}securityContext.windowsOptions"])
+
+
+def test_a_claim_is_named_for_the_pod_on_its_node() -> None:
+    """What is made for a static pod has the node's name in it."""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    named = {"name": "w", "persistentVolumeClaim": {"claimName": "a-n-v"}}
+    other = {"name": "w", "persistentVolumeClaim": {"claimName": "a-v"}}
+    at = "volumes[1].persistentVolumeClaim.claimName"
+    assert _faults({"volumes": [made, named]}, is_lenient=True) == [at]
+    assert _faults({"volumes": [made, other]}, is_lenient=True) == []

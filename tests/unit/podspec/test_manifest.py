@@ -154,6 +154,37 @@ def test_a_wrong_amount_is_named_with_its_path(resources: dict[str, object], pat
     assert words in found[where]
 
 
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"requests": {"kubernetes.io/batch": "1"}},
+        {"requests": {"kubernetes.io/batch": "1"}, "limits": {"kubernetes.io/batch": "2"}},
+        {"limits": {"kubernetes.io/batch": "500m"}},
+    ],
+)
+def test_a_resource_of_kubernetes_itself_may_be_shared(resources: dict[str, object]) -> None:
+    """Only those of others are given out in whole ones."""
+    (container,) = Pod.from_manifest(with_resources(**resources)).containers
+    assert [*container.requests] == ["kubernetes.io/batch"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"serviceAccount": "old"}, "old"),
+        ({"serviceAccount": "old", "serviceAccountName": "new"}, "new"),
+        ({"serviceAccount": "", "serviceAccountName": "new"}, "new"),
+        ({"serviceAccount": 5}, ""),
+    ],
+)
+def test_an_account_may_stand_under_its_deprecated_name(fields: dict[str, object], name: str) -> None:
+    """The newer one counts where both are there; both are written again."""
+    manifest = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}], **fields}}
+    pod = Pod.from_manifest(manifest)
+    assert pod.service_account_name == name
+    assert Pod.from_manifest(pod.to_manifest()) == pod
+
+
 def test_all_faults_come_in_one_message() -> None:
     """Wrong shapes, wrong names and clashes are found in one reading."""
     manifest = {

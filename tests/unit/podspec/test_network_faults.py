@@ -107,3 +107,11 @@ def test_an_overhead_of_huge_pages_is_one_of_cpu_or_memory_too(
 ) -> None:
     """As what a container asks for."""
     assert _faults(overhead=overhead) == where
+
+
+def test_only_containers_that_stay_have_the_ports_of_their_node() -> None:
+    """On the node's own network; what an init container says there is looked at by nobody."""
+    first = {"name": "first", "image": "i", "ports": [PORT]}
+    assert _faults(hostNetwork=True, initContainers=[first]) == []
+    assert _faults(hostNetwork=True, containers=[first]) == ["containers[0].ports[0].hostPort"]
+    assert _faults(hostNetwork=True, containers=[{**first, "ports": [{**PORT, "hostPort": 80}]}]) == []

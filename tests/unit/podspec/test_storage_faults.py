@@ -13,6 +13,7 @@ ISCSI = {"targetPortal": "192.0.2.1", "iqn": "iqn.2001-04.com.example:disk", "lu
 AZURE = {"diskName": "d", "diskURI": "https://example.com/d"}
 MANAGED = {"diskName": "d", "diskURI": "/subscriptions/d", "kind": "Managed"}
 SCALE = {"gateway": "g", "system": "s", "volumeName": "v"}
+CLAIM = {"kind": "PersistentVolumeClaim", "name": "a"}
 NAME_FIELD = {"fieldPath": "metadata.name"}
 
 
@@ -81,6 +82,7 @@ def _faults(kind: str, spec: object) -> list[str]:
         ("quobyte", {"volume": "v"}, "registry"),
         ("quobyte", {"registry": "a:1,b", "volume": "v"}, "registry"),
         ("quobyte", {"registry": "a:1"}, "volume"),
+        ("quobyte", {"registry": "a:1", "volume": "v", "tenant": "t" * 65}, "tenant"),
         ("rbd", {"image": "i"}, "monitors"),
         ("rbd", {"monitors": ["a"]}, "image"),
         ("scaleIO", {**SCALE, "gateway": ""}, "gateway"),
@@ -121,6 +123,7 @@ def test_what_a_volume_lacks_is_named(kind: str, spec: object, where: str) -> No
         ("csi", {"driver": "a" * 63, "nodePublishSecretRef": {"name": "a"}}),
         ("fc", {"targetWWNs": ["a"], "lun": 0}),
         ("fc", {"wwids": ["a"]}),
+        ("fc", {"wwids": ["a"], "lun": 300}),
         ("flexVolume", {"driver": "a/b", "options": {"notk8s.io/x": "y", "kubernetes": "z"}}),
         ("flocker", {"datasetUUID": "a"}),
         ("gcePersistentDisk", {"pdName": "a", "partition": 255}),
@@ -136,6 +139,7 @@ def test_what_a_volume_lacks_is_named(kind: str, spec: object, where: str) -> No
         ("photonPersistentDisk", {"pdID": "a"}),
         ("portworxVolume", {"volumeID": "a"}),
         ("quobyte", {"registry": "a:1,[::1]:2", "volume": "v"}),
+        ("quobyte", {"registry": "a:1", "volume": "v", "tenant": "t" * 64}),
         ("rbd", {"monitors": ["a"], "image": "i"}),
         ("scaleIO", SCALE),
         ("storageos", {"volumeName": "a", "volumeNamespace": "b", "secretRef": {"name": "c"}}),
@@ -177,6 +181,9 @@ def _labelled(**metadata: Any) -> dict[str, Any]:
         (_claim(dataSource={"kind": "PersistentVolumeClaim"}), "spec.dataSource.name"),
         (_claim(dataSource={"kind": "VolumeSnapshot", "name": "a"}), "spec.dataSource"),
         (_claim(dataSourceRef={"apiGroup": "A b", "kind": "X", "name": "a"}), "spec.dataSourceRef.apiGroup"),
+        (_claim(dataSource=CLAIM, dataSourceRef={**CLAIM, "name": "b"}), "spec.dataSource"),
+        (_claim(dataSource=CLAIM, dataSourceRef={**CLAIM, "namespace": "b"}), "spec.dataSource"),
+        (_claim(dataSourceRef={**CLAIM, "namespace": "A b"}), "spec.dataSourceRef.namespace"),
         (_labelled(name="x"), "metadata.name"),
         (_labelled(labels={"a": "b c"}), "metadata.labels.a"),
         (_labelled(annotations={"a b": "c"}), "metadata.annotations.a b"),
@@ -195,6 +202,8 @@ def test_a_claim_that_could_not_be_made_is_named(spec: object, where: str) -> No
         _claim(accessModes=["ReadOnlyMany", "ReadWriteMany"], resources={"requests": {"storage": 1}}),
         _claim(dataSource={"kind": "PersistentVolumeClaim", "name": "a"}),
         _claim(dataSourceRef={"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "a"}),
+        _claim(dataSource=CLAIM, dataSourceRef=CLAIM),
+        _claim(dataSourceRef={**CLAIM, "namespace": "b"}),
         _claim(selector={"matchLabels": {"a": "c"}}),
         _labelled(labels={"a": "b"}, annotations={"A": "b c"}, name=""),
     ],
@@ -202,3 +211,34 @@ def test_a_claim_that_could_not_be_made_is_named(spec: object, where: str) -> No
 def test_a_claim_that_can_be_made_has_no_fault(spec: object) -> None:
     """The nearest right neighbours."""
     assert _faults("ephemeral", spec) == []
+
+
+def _pod_faults(name: str, *volumes: dict[str, Any]) -> list[str]:
+    """Where a pod of this name has faults in its volumes."""
+    whole = {"containers": [{"name": "app", "image": "i"}], "volumes": list(volumes)}
+    pod = Pod.from_manifest({"metadata": {"name": name}, "spec": whole})
+    return [one.path.removeprefix("$.spec.") for one in api_faults(pod)]
+
+
+def test_a_claim_that_is_made_for_a_pod_is_not_named_beside() -> None:
+    """It has the pod's name, and the volume's."""
+    made = {"name": "v", "ephemeral": _claim()}
+    named = {"name": "w", "persistentVolumeClaim": {"claimName": "web-v"}}
+    assert _pod_faults("web", made, named) == ["volumes[1].persistentVolumeClaim.claimName"]
+    assert _pod_faults("other", made, named) == []
+
+
+def test_a_claim_that_is_made_has_a_name_of_253_characters() -> None:
+    """Those of the pod and the volume, with a `-` between them."""
+    made = {"name": "v", "ephemeral": _claim()}
+    assert _pod_faults("a" * 251, made) == []
+    assert _pod_faults("a" * 252, made) == ["volumes[0].name"]
+
+
+def test_an_initiator_of_its_own_leaves_64_characters() -> None:
+    """Of the volume's name and the portal."""
+    portal = "a" * 62
+    own = {**ISCSI, "initiatorName": ISCSI["iqn"]}
+    assert _pod_faults("web", {"name": "v", "iscsi": {**own, "targetPortal": portal}}) == []
+    assert _pod_faults("web", {"name": "vv", "iscsi": {**ISCSI, "targetPortal": portal}}) == []
+    assert _pod_faults("web", {"name": "vv", "iscsi": {**own, "targetPortal": portal}}) == ["volumes[0].name"]

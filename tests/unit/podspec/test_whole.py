@@ -377,7 +377,7 @@ def test_a_value_of_a_container_is_checked_as_the_api_checks_it(manifest: dict[s
             "volumes[0].emptyDir.sizelimit",
         ),
         (
-            with_spec(volumes=[{"name": "v", "projected": {"sources": [{}]}}]),
+            with_spec(volumes=[{"name": "v", "projected": {"sources": [{"secret": {}, "configMap": {}}]}}]),
             "volumes[0].projected.sources[0]",
         ),
     ],

@@ -245,6 +245,14 @@ def test_several_sources_are_one_directory(tools: Tools) -> None:
     assert tools.mounter.is_mounted(folder)
 
 
+def test_a_source_of_nothing_writes_nothing(tools: Tools) -> None:
+    """A kind that is null is not there; as Go reads it."""
+    projected = tools.projected()
+    spec = projected.spec(pod(), sources({}, {**EVERY_SOURCE[0], "secret": None}, {"configMap": None}))
+    projected.mount(spec, USE, "")
+    assert files(projected.path(spec, USE)) == {"who/name": "web"}
+
+
 BAD_SOURCES: list[tuple[Sequence[Json], str]] = [
     (
         [{"downwardAPI": {"items": [item("a", "metadata.name")]}}] * 2,
@@ -261,6 +269,7 @@ BAD_SOURCES: list[tuple[Sequence[Json], str]] = [
     ),
     ([{"configMap": {"name": "a"}, "secret": {"name": "a"}}], "is not one kind"),
     (["x"], "is not one kind"),
+    ([{"secret": "x"}], "is not one kind"),
     ([{"serviceAccountToken": {"path": "x", "expirationSeconds": 5}}], "use 600 or more"),
     ([{"serviceAccountToken": {}}], "leads out"),
 ]

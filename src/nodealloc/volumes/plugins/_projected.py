@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from nodealloc._typed import typed
 from nodealloc.podspec import Json, Pod, Quantity, Volume
@@ -199,11 +199,14 @@ def _sources(volume: Volume) -> Iterator[tuple[str, _Fields]]:
     if not isinstance(sources, Sequence) or isinstance(sources, str):
         raise InvalidVolumeError(volume.name, f"sources is {sources!r}; write a list of sources")
     for source in sources:
-        parts = list(source.items()) if isinstance(source, Mapping) else []
-        if len(parts) != 1 or not isinstance(parts[0][1] or {}, Mapping):
+        if not isinstance(source, Mapping):
             raise InvalidVolumeError(volume.name, f"source {source!r} is not one kind with its fields")
-        kind, fields = parts[0]
-        yield kind, fields if isinstance(fields, Mapping) else {}
+        # What is null is not there, and a source of nothing writes nothing.
+        parts = [(kind, fields) for kind, fields in source.items() if fields is not None]
+        if len(parts) > 1 or any(not isinstance(fields, Mapping) for _, fields in parts):
+            raise InvalidVolumeError(volume.name, f"source {source!r} is not one kind with its fields")
+        for kind, fields in parts:
+            yield kind, cast("_Fields", fields)
 
 
 def _parts(spec: VolumeSpec) -> Iterator[tuple[str, _Fields]]:
