@@ -83,3 +83,15 @@ def test_a_claim_that_is_made_for_the_pod_can_be_a_device() -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     made = {"name": "disk", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
     assert _faults(made, volumeDevices=[_device()]) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "is_right"), [({}, True), ({"subPath": "a"}, False), ({"subPathExpr": "a"}, False)]
+)
+def test_a_container_for_debugging_mounts_whole_volumes(part: dict[str, str], *, is_right: bool) -> None:
+    """No part of one."""
+    debug = {"name": "debug", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v", **part}]}
+    app = {"name": "app", "image": "i"}
+    spec = {"containers": [app], "ephemeralContainers": [debug], "volumes": [EMPTY]}
+    found = api_faults(Pod.from_manifest({"metadata": {"name": "web"}, "spec": spec}))
+    assert [one.path for one in found] == ([] if is_right else ["$.spec.ephemeralContainers[0].volumeMounts"])
