@@ -10,7 +10,7 @@ from nodealloc.errors import Fault
 from nodealloc.podspec._checks import label, maybe, one_of, relative, subdomain
 from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 
-__all__ = ["storage_faults"]
+__all__ = ["STORAGE_KINDS", "storage_faults"]
 
 _MOST_BYTE: Final = 255
 _LONGEST_DRIVER: Final = 63
@@ -187,3 +187,5 @@ _BETWEEN: Final[Mapping[str, Callable[[str, Fields], Iterator[Fault]]]] = {
     "flocker": _flocker,
     "iscsi": _iscsi,
 }
+STORAGE_KINDS: Final = frozenset({*_FIELDS, *_BETWEEN})
+"""Kinds of volumes of storage systems that the API has."""

@@ -10,6 +10,7 @@ from nodealloc._reading import alike, short, under
 from nodealloc.podspec._checks import label
 from nodealloc.podspec._model import Volume
 from nodealloc.podspec._pod_reader import PodReader, some
+from nodealloc.podspec._storage_validity import STORAGE_KINDS
 
 __all__ = ["volume_of"]
 
@@ -55,7 +56,7 @@ def volume_of(at: At, _: object) -> object:
     # As Go reads it: a kind of null is not there.
     kinds = [key for key, value in fields.items() if key != "name" and value is not None]
     if len(kinds) > 1:
-        reader.fault(path, f"one kind of volume at a time, found {some(kinds, ' and ')}")
+        kinds = _known_kinds(reader, kinds, path)
     kind = kinds[0] if kinds else "emptyDir"
     where = under(path, kind)
     detail = reader.maybe_mapping(fields.get(kind), where)
@@ -69,6 +70,18 @@ def volume_of(at: At, _: object) -> object:
     volume = Volume(name=name, kind=kind, spec=reader.copied(detail, where))
     reader.volumes.append((volume, path))
     return volume
+
+
+def _known_kinds(reader: PodReader, kinds: list[str], path: str) -> list[str]:
+    """Of several kinds the one that the API has; a fault where it has two."""
+    known = [kind for kind in kinds if kind in _FIELDS or kind in STORAGE_KINDS]
+    if len(known) != 1:
+        reader.fault(path, f"one kind of volume at a time, found {some(kinds, ' and ')}")
+        return kinds
+    for kind in kinds:
+        if kind != known[0]:
+            reader.not_read(under(path, kind), f"unknown kind {short(kind)} beside {known[0]}; leave it out")
+    return known
 
 
 def _check_fields(reader: PodReader, kind: str, detail: Mapping[str, object], path: str) -> None:

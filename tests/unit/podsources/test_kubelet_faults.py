@@ -96,6 +96,18 @@ def test_a_kind_of_null_is_not_there() -> None:
     assert [one.kind for one in _read(kinds, is_lenient=False).volumes] == ["hostPath", "emptyDir"]
 
 
+@pytest.mark.parametrize("kind", ["emptyDir", "nfs", "fc"])
+def test_a_kind_that_nobody_knows_is_left_out_beside_one_that_is_known(kind: str) -> None:
+    """By a kubelet; two that are known, and two that nobody knows, are a fault for all."""
+    known = {"nfs": {"server": "a", "path": "/b"}, "fc": {"wwids": ["a"]}}
+    volume = {"name": "v", kind: known.get(kind, {}), "later": {}}
+    assert [one.kind for one in _read({"volumes": [volume]}, is_lenient=True).volumes] == [kind]
+    assert _faults({"volumes": [volume]}, is_lenient=False) == ["volumes[0].later"]
+    pairs: list[dict[str, Any]] = [{"hostPath": {"path": "/a"}, "emptyDir": {}}, {"later": {}, "latest": {}}]
+    for both in pairs:
+        assert _faults({"volumes": [{"name": "v", **both}]}, is_lenient=True) == ["volumes[0]"]
+
+
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])
 def test_a_label_that_is_compared_with_no_number(operator: str) -> None:
     """A kubelet takes it, and no node matches; so does one that is liked."""
