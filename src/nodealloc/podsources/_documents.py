@@ -15,6 +15,7 @@ from nodealloc.podsources._rounding import in_thousandths
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of, windows_faults
 from nodealloc.podspec import Pod
+from nodealloc.podspec._raw_parts import fields_of
 
 __all__ = ["pod_in", "pods_in"]
 
@@ -199,8 +200,8 @@ def _pod(
 
 def _with_a_grace(document: object) -> object:
     """The same; a grace period of less than none is a second, as a kubelet has it."""
-    fields = cast("dict[str, object]", document) if isinstance(document, dict) else {}
-    spec = cast("dict[str, object]", fields["spec"]) if isinstance(fields.get("spec"), dict) else {}
+    fields = fields_of(document)
+    spec = fields_of(fields.get("spec"))
     grace = spec.get(_GRACE)
     if type(grace) is not int or grace >= 0:
         return document

@@ -21,9 +21,9 @@ def selector_faults(path: str, selector: object, /) -> Iterator[Fault]:
 
     Source: Kubernetes ``apimachinery/pkg/apis/meta/v1/validation``.
     """
+    found = fields_of(selector)
     if selector is not None and not isinstance(selector, Mapping):
         yield Fault(path, "a mapping is needed: matchLabels, matchExpressions")
-    found = fields_of(selector)
     for name, value in fields_of(found.get("matchLabels")).items():
         where = f"{path}.matchLabels.{name}"
         if what := label_key(name) or label_value(value):
