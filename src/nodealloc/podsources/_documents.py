@@ -169,12 +169,7 @@ def _pod(
     if is_lenient:
         pod = in_thousandths(pod)
     metadata = cast("Mapping[str, Mapping[str, object]]", document)["metadata"]
-    name = f"{pod.name}-{node_name.lower()}" if node_name else pod.name
-    if not pod.name:
-        raise DecodeError(where, [Fault("$.metadata.name", "a static pod needs a name; give it one")])
-    if len(name) > 253:
-        reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
-        raise DecodeError(where, [Fault("$.metadata.name", reason)])
+    name = _name_there(pod, where, node_name)
     there = attrs.evolve(pod, name=name, node_name=node_name.lower() or pod.node_name)
     faults = faults_of(there, is_kubelets=is_lenient)
     if is_lenient:
@@ -196,6 +191,17 @@ def _pod(
         annotations=notes,
         status=status,
     )
+
+
+def _name_there(pod: Pod, where: str, node_name: str) -> str:
+    """What the pod is called on its node."""
+    if not pod.name:
+        raise DecodeError(where, [Fault("$.metadata.name", "a static pod needs a name; give it one")])
+    name = f"{pod.name}-{node_name.lower()}" if node_name else pod.name
+    if len(name) > 253:
+        reason = f"{name[:40]}… has {len(name)} characters with the node's name, 253 is the limit; shorten it"
+        raise DecodeError(where, [Fault("$.metadata.name", reason)])
+    return name
 
 
 def _with_a_grace(document: object) -> object:

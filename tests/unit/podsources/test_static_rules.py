@@ -92,7 +92,19 @@ def _volume(kind: str, **fields: Any) -> dict[str, Any]:
     return {"volumes": [{"name": "v", kind: fields}]}
 
 
+def _told(**fields: Any) -> dict[str, Any]:
+    """A file that says something of its pod."""
+    return _volume("downwardAPI", items=[{"path": "a", **NAME, **fields}])
+
+
+def _part(kind: str, **fields: Any) -> dict[str, Any]:
+    """One source of a volume of several."""
+    return {**_volume("projected", sources=[{kind: fields}]), "serviceAccountName": "a"}
+
+
 NAME = {"fieldRef": {"fieldPath": "metadata.name"}}
+LABEL = {"fieldPath": "metadata.labels['a']"}
+DOWN, PART = "volumes[0].downwardAPI", "volumes[0].projected.sources[0]"
 C, M, P, E = "containers[0]", "containers[0].volumeMounts", "containers[0].ports[0]", "containers[0].env[0]"
 L, S, FIRST = "containers[0].livenessProbe", "containers[0].securityContext", "initContainers[0]"
 CONTAINERS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -308,6 +320,40 @@ PODS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         _volume("projected", sources=[{"secret": {"name": "a"}}, {"configMap": {"name": "a"}}]),
         _volume("projected", sources=[{"secret": {"name": "a"}, "configMap": {"name": "a"}}]),
         "volumes[0].projected.sources[0]",
+    ),
+    (_volume("downwardAPI", defaultMode=0), _volume("downwardAPI", defaultMode=512), f"{DOWN}.defaultMode"),
+    (_told(mode=0o777), _told(mode=0o1000), f"{DOWN}.items[0].mode"),
+    (
+        _told(fieldRef=LABEL),
+        _told(fieldRef={"fieldPath": "metadata.labels['a b']"}),
+        f"{DOWN}.items[0].fieldRef.fieldPath",
+    ),
+    (
+        _volume("configMap", name="c", items=[{"key": "k", "path": "b"}]),
+        _volume("configMap", name="c", items=[{"path": "b"}]),
+        "volumes[0].configMap.items[0].key",
+    ),
+    (
+        _volume("projected", defaultMode=0),
+        _volume("projected", defaultMode=512),
+        "volumes[0].projected.defaultMode",
+    ),
+    (_part("secret", name="s"), _part("secret"), f"{PART}.secret.name"),
+    (_part("configMap", name="c"), _part("configMap"), f"{PART}.configMap.name"),
+    (
+        _part("configMap", name="c", items=[{"key": "k", "path": "b"}]),
+        _part("configMap", name="c", items=[{"key": "k", "path": "/b"}]),
+        f"{PART}.configMap.items[0].path",
+    ),
+    (
+        _part("downwardAPI", items=[{"path": "a", **NAME}]),
+        _part("downwardAPI", items=[{"path": "a"}]),
+        f"{PART}.downwardAPI.items[0]",
+    ),
+    (
+        _part("serviceAccountToken", path="a"),
+        _part("serviceAccountToken", path="../a"),
+        f"{PART}.serviceAccountToken.path",
     ),
 ]
 

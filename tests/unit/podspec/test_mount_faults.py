@@ -45,6 +45,13 @@ def test_a_mount_is_held_to_the_words_there_are(mount: dict[str, Any], where: li
     assert _faults(EMPTY, volumeMounts=[{"name": "v", "mountPath": "/v", **mount}]) == where
 
 
+@pytest.mark.parametrize(("second", "where"), [("/w", []), ("/v/w", []), ("/v", ["volumeMounts"])])
+def test_nothing_is_mounted_over_another(second: str, where: list[str]) -> None:
+    """At one path stands one volume; one volume may stand at two."""
+    mounts = [{"name": "v", "mountPath": path} for path in ("/v", second)]
+    assert _faults(EMPTY, volumeMounts=mounts) == where
+
+
 @pytest.mark.parametrize(
     ("devices", "where"),
     [
