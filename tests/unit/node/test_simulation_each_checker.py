@@ -25,6 +25,7 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.podspec import (
+    Container,
     ContainerPort,
     ExecAction,
     Lifecycle,
@@ -476,6 +477,35 @@ def probes_in_time(scene: Scene) -> None:
         scene.clock.advance(60.0)
 
 
+def answered(scene: Scene, container: Container, ran: Ran, *, times: int, ready: bool = False) -> None:
+    """A probe answers again and again, and others were told whether its container is ready."""
+    scene.outside.only_ends = True
+    scene.wants(container=container)
+    made = scene.runs()
+    scene.told(containers=[attrs.evolve(RUNS, container_id=f"sim://{made}", ready=ready)])
+    for _ in range(times):
+        scene.happens(What.RAN, uid="u", name="app", id=made, value=ran)
+        scene.clock.advance(5.0)
+
+
+def failures_count(scene: Scene) -> None:
+    answered(scene, attrs.evolve(APP, liveness_probe=probed(LIVE)), Ran(LIVE, "1"), times=4)
+
+
+def startup_counts(scene: Scene) -> None:
+    answered(scene, attrs.evolve(APP, startup_probe=probed(STARTED)), Ran(STARTED, "0"), times=2)
+
+
+def unready_counts(scene: Scene) -> None:
+    probe = probed(READY)
+    answered(scene, attrs.evolve(APP, readiness_probe=probe), Ran(READY, "1"), times=4, ready=True)
+
+
+def ready_counts(scene: Scene) -> None:
+    probe = probed(READY, passes=2)
+    answered(scene, attrs.evolve(APP, readiness_probe=probe), Ran(READY, "0"), times=3)
+
+
 def strangers_go(scene: Scene) -> None:
     scene.wants()
     scene.outside.containers.intrude(PodIdentity.of(scene.outside.known["u"]), "odd")
@@ -767,6 +797,10 @@ BROKEN = {
     "HearsInTime": Broken(hears_in_time, r"a change of api is not read 15 s later"),
     "HooksOnce": Broken(hooks_once, r"u/app: its hook pre-stop is run again"),
     "MadeAsWanted": Broken(made_as_wanted, r"made from busybox:0, and busybox:2 was read 10 s ago"),
+    "ProbesCount": Broken(failures_count, r"u/app is asked again \(live\), and has failed 3 times in a row"),
+    "ProbesCount at a start": Broken(startup_counts, r"asked again whether it has started, and has said so"),
+    "ProbesCount of who is not ready": Broken(unready_counts, r"told to be ready, and has failed 3 times"),
+    "ProbesCount of who is ready": Broken(ready_counts, r"told not to be ready, and has passed 2 times"),
     "ProbesInTime": Broken(probes_in_time, r"u/app was not asked \(live\) for \d+ s"),
     "StrangersGo": Broken(strangers_go, r"which somebody else started, runs on", "settled"),
     "PhaseIsTrue": Broken(phase_is_true, r"told to have succeeded, and app has not"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nodealloc.testing.simulation.node._again import FailedCallsWait
 from nodealloc.testing.simulation.node._clearing import NothingIsLeft, RecordsGoFirst, StoreIsWhole
+from nodealloc.testing.simulation.node._counting import ProbesCount
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
     DevicesAreWell,
@@ -155,6 +156,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     HooksOnce,
     MadeAsWanted,
     ProbesInTime,
+    ProbesCount,
     StrangersGo,
     PhaseIsTrue,
     StartupIsEarned,

@@ -1,0 +1,79 @@
+"""Checkers of how many answers of a probe count: as many in a row as it says, and not one more."""
+
+from __future__ import annotations
+
+from nodealloc.podspec import Container, Probe
+from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._guarantee import ProbesHeard
+from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._pods import STARTED
+
+__all__ = ["ProbesCount"]
+
+_TOLD_S = 4.0
+"""So long after an answer that counts others may not have been told of it."""
+
+
+class ProbesCount(ProbesHeard):
+    """Guarantee 10: thresholds, seen where nothing goes wrong but kills, after which counting begins anew."""
+
+    words = (
+        "a probe that failed, or did well, as often in a row as it says has counted before it is asked again"
+    )
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._in_a_row: dict[tuple[str, str], tuple[bool, int, float]] = {}
+        self._ends: set[str] = set()
+
+    def heard(self, deed: Deed, /) -> None:
+        """Before the next question everybody knows what the answers so far came to."""
+        if not self.outside.only_ends:
+            return
+        if deed.what in {What.KILLED, What.POWER}:
+            self._in_a_row.clear()
+        elif deed.what is What.SIGNALLED:
+            self._ends.add(deed.id)
+        if not isinstance(deed.value, Ran):
+            return
+        self.hear_probe(deed)
+        container = self.container(deed)
+        for probe in () if container is None else _probes(container):
+            if probe.exec is not None and probe.exec.command[0] == deed.value.command:
+                self._is_asked(deed, deed.value, probe, container)
+
+    def _is_asked(self, deed: Deed, ran: Ran, probe: Probe, container: Container) -> None:
+        key = deed.id, ran.command
+        failed, count, at_s = self._in_a_row.get(key, (ran.failed, 0, deed.at_s))
+        if probe is container.readiness_probe:
+            if deed.at_s - at_s > _TOLD_S:
+                self._is_told(deed, probe, failed=failed, count=count)
+        else:
+            assert not failed or count < probe.failure_threshold, (
+                f"{deed.uid}/{deed.name} is asked again ({ran.command}), "
+                f"and has failed {count} times in a row"
+            )
+            assert failed or ran.command != STARTED or not count, (
+                f"{deed.uid}/{deed.name} is asked again whether it has started, and has said so"
+            )
+        self._in_a_row[key] = (ran.failed, count + 1 if failed is ran.failed else 1, deed.at_s)
+
+    def _is_told(self, deed: Deed, probe: Probe, *, failed: bool, count: int) -> None:
+        outside, uid = self.outside, deed.uid
+        ends = deed.id in self._ends or uid in outside.deletions or outside.overdue_s(uid) > -_TOLD_S
+        if ends or self.ends_alone(deed) or uid not in outside.told:
+            return
+        told = next((one for one in outside.told[uid].containers if one.name == deed.name), None)
+        if told is None or not (told.container_id or "").endswith(f"//{deed.id}"):
+            return
+        assert not (failed and count >= probe.failure_threshold and told.ready), (
+            f"{uid}/{deed.name} is told to be ready, and has failed {count} times in a row"
+        )
+        assert failed or count < probe.success_threshold or told.ready, (
+            f"{uid}/{deed.name} is told not to be ready, and has passed {count} times in a row"
+        )
+
+
+def _probes(container: Container) -> list[Probe]:
+    every = (container.startup_probe, container.liveness_probe, container.readiness_probe)
+    return [one for one in every if one is not None]
