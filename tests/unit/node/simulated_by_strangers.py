@@ -7,13 +7,6 @@ from tests.unit.node.simulated_changes import Change
 __all__ = ["BY_STRANGERS"]
 
 BY_STRANGERS = {
-    "one-answer-more": Change(
-        about="a probe has to fail, or do well, once more often than it says",
-        file="probes/_tally.py",
-        old="    counts = run >= (",
-        new="    counts = run > (",
-        seeds="calm",
-    ),
     "condition-time-moves": Change(
         about="since when a pod is not ready moves with the words of why",
         file="podstatus/_merge.py",

@@ -41,7 +41,7 @@ from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._outside import API, FILE
 from nodealloc.testing.simulation.node._plugins import variable_of
-from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, READY, STARTED
+from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, READY, STARTED
 from tests.unit.node.simulated_scene import APP, Scene
 
 GPU = "sim.example/gpu"
@@ -443,6 +443,17 @@ def ends_in_time_overdue(scene: Scene) -> None:
     scene.wants("v")
 
 
+def ends_in_time_unasked(scene: Scene) -> None:
+    scene.outside.only_tells = True
+    scene.wants()
+    scene.runs()
+    scene.clock.advance(20.0)
+    scene.deleted(grace_s=60.0)
+    scene.reads_end(grace_s=60.0)
+    scene.clock.advance(30.0)
+    scene.happens(What.EDITED)
+
+
 def hears_in_time(scene: Scene) -> None:
     scene.outside.only_ends = True
     scene.outside.reads.reading(API)
@@ -504,6 +515,63 @@ def unready_counts(scene: Scene) -> None:
 def ready_counts(scene: Scene) -> None:
     probe = probed(READY, passes=2)
     answered(scene, attrs.evolve(APP, readiness_probe=probe), Ran(READY, "0"), times=3)
+
+
+def told_nothing(scene: Scene) -> str:
+    """A container runs for long, and others were told that it does, or were not."""
+    scene.outside.only_tells = True
+    scene.wants()
+    made = scene.runs()
+    scene.clock.advance(60.0)
+    return made
+
+
+def told_in_time(scene: Scene) -> None:
+    told_nothing(scene)
+    scene.outside.sink.began("u")
+    scene.happens(What.EDITED)
+    scene.outside.sink.ended("u")
+    scene.clock.advance(60.0)
+    scene.happens(What.EDITED)
+
+
+def told_in_time_of_an_end(scene: Scene) -> None:
+    made = told_nothing(scene)
+    scene.told(containers=[attrs.evolve(RUNS, container_id=f"sim://{made}")])
+    scene.crashes(made)
+    scene.clock.advance(60.0)
+    scene.happens(What.EDITED)
+
+
+def reasons_stay(scene: Scene) -> None:
+    scene.wants()
+    scene.told(PodPhase.FAILED, reason="Preempting")
+    scene.told(PodPhase.FAILED)
+
+
+def deadlines_end_for_nothing(scene: Scene) -> None:
+    scene.outside.only_ends = True
+    scene.wants(active_deadline_seconds=20)
+    made = scene.runs()
+    scene.clock.advance(25.0)
+    scene.ends(made, 10.0)
+    scene.told(PodPhase.FAILED)
+
+
+def hook_runs(scene: Scene, after: What, value: object = None) -> None:
+    """Of two containers one has a hook that takes its time; something happens to it, and the other starts."""
+    scene.outside.only_ends = True
+    scene.wants(containers=(APP, attrs.evolve(APP, name="other")))
+    made = scene.runs()
+    scene.outside.containers.takes_s = lambda container_id, command: 12.0  # type: ignore[method-assign]  # noqa: ARG005
+    scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(POST_START, "0"))
+    scene.happens(after, uid="u", name="app", id=made, value=value)
+    scene.clock.advance(5.0)
+    scene.runs(name="other")
+
+
+def hooks_hold_back(scene: Scene) -> None:
+    hook_runs(scene, What.EDITED)
 
 
 def strangers_go(scene: Scene) -> None:
@@ -797,6 +865,18 @@ BROKEN = {
     "HearsInTime": Broken(hears_in_time, r"a change of api is not read 15 s later"),
     "HooksOnce": Broken(hooks_once, r"u/app: its hook pre-stop is run again"),
     "MadeAsWanted": Broken(made_as_wanted, r"made from busybox:0, and busybox:2 was read 10 s ago"),
+    "ToldInTime": Broken(told_in_time, r"u/app runs \(container-\d+\), and that is not told"),
+    "ToldInTime of an end": Broken(told_in_time_of_an_end, r"is told to run .*, and ended long ago"),
+    "ReasonsStay": Broken(reasons_stay, r"was told to end because of Preempting, and now because of nothing"),
+    "DeadlinesEnd for nothing": Broken(
+        deadlines_end_for_nothing, r"too long, which ended it, and nothing is"
+    ),
+    "HooksHoldBack": Broken(
+        hooks_hold_back, r"u/other starts, and the post-start hook of container-\d+ runs"
+    ),
+    "EndsInTime unasked": Broken(
+        ends_in_time_unasked, r"u is to go, which was read long ago, and nobody asks"
+    ),
     "ProbesCount": Broken(failures_count, r"u/app is asked again \(live\), and has failed 3 times in a row"),
     "ProbesCount at a start": Broken(startup_counts, r"asked again whether it has started, and has said so"),
     "ProbesCount of who is not ready": Broken(unready_counts, r"told to be ready, and has failed 3 times"),
@@ -857,6 +937,29 @@ def test_a_guarantee_that_is_broken_is_found(name: str) -> None:
     one.does(scene)
     with pytest.raises(AssertionError, match=one.said):
         (checker.settled if one.when == "settled" else checker.emptied)()
+
+
+@pytest.mark.parametrize(
+    ("after", "value"),
+    [
+        (What.ENDED, None),
+        (What.SIGNALLED, 3.0),
+        (What.KILLED, None),
+        (What.RAN, Ran(PRE_STOP, "0")),
+        (What.RAN, Ran(READY, "0")),
+    ],
+)
+def test_a_hook_that_is_over_or_cut_short_holds_nothing_back(after: What, value: object) -> None:
+    """The other container may start; after a mere probe it may not."""
+    scene = Scene()
+    (kind,) = (each for each in GUARANTEES if each.__name__ == "HooksHoldBack")
+    scene.outside.deeds.listen(kind(scene.outside).heard)
+    if value == Ran(READY, "0"):
+        with pytest.raises(AssertionError, match="starts, and the post-start hook"):
+            hook_runs(scene, after, value)
+        return
+    hook_runs(scene, after, value)
+    assert len(scene.outside.containers.running) == 2
 
 
 def test_every_guarantee_is_broken_once() -> None:

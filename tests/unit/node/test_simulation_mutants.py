@@ -14,6 +14,7 @@ import nodealloc
 from nodealloc.testing.simulation.node import CLASSES
 from tests.unit.node.simulated_by_strangers import BY_STRANGERS
 from tests.unit.node.simulated_changes import CHANGES, Change
+from tests.unit.node.simulated_once_unfound import ONCE_UNFOUND
 from tests.unit.node.simulated_outages import OUTAGES
 from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
@@ -188,7 +189,7 @@ FIRST = {
     ),
 }
 
-MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS | OUTAGES
+MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS | OUTAGES | ONCE_UNFOUND
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -38,7 +38,9 @@ class ProbesCount(ProbesHeard):
             return
         self.hear_probe(deed)
         container = self.container(deed)
-        for probe in () if container is None else _probes(container):
+        if container is None:
+            return
+        for probe in _probes(container):
             if probe.exec is not None and probe.exec.command[0] == deed.value.command:
                 self._is_asked(deed, deed.value, probe, container)
 

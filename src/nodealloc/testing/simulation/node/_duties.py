@@ -55,16 +55,43 @@ class EditsAreMade(Guarantee):
                 )
 
 
-class DeadlinesEnd(Guarantee):
-    """Ours: how long a pod may be active."""
+class DeadlinesEnd(RoomHeard):
+    """Ours: how long a pod may be active; and guarantee 8: the first reason counts."""
 
-    words = "a pod that may be active for so long ends then, and not before"
+    words = "a pod that may be active for so long ends then, and not before, and that is told as the reason"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._ends: set[str] = set()
 
     def heard(self, deed: Deed, /) -> None:
-        """Nobody is told that it was there for too long before it was."""
-        if isinstance(deed.value, PodStatus) and deed.value.reason == "DeadlineExceeded":
+        """Nobody is told that it was there for too long before it was, or that it ended for no reason."""
+        self.hear_probe(deed)
+        self.hear_critical(deed)
+        if deed.what is What.SIGNALLED and self._ends_for_it(deed):
+            self._ends.add(deed.uid)
+        if not isinstance(deed.value, PodStatus):
+            return
+        if deed.value.reason == "DeadlineExceeded":
             left_s = -self.outside.overdue_s(deed.uid)
             assert left_s <= _EARLY_S, f"{deed.uid} is told to be overdue, and {left_s:.1f} s are left"
+        elif deed.value.phase is not None and deed.value.phase.is_terminal:
+            assert deed.uid not in self._ends, (
+                f"{deed.uid} was there for too long, which ended it, and {deed.value.reason or 'nothing'} "
+                "is told as the reason"
+            )
+
+    def _ends_for_it(self, deed: Deed) -> bool:
+        """Whether a main container is asked to end for no other reason."""
+        pod, container = self.pod(deed.uid), self.container(deed)
+        return (
+            self.outside.only_ends
+            and pod is not None
+            and container in pod.containers
+            and deed.uid not in self.outside.deletions
+            and self.outside.overdue_s(deed.uid, is_awake=True) > _EARLY_S
+            and not (self.ends_alone(deed) or self.makes_room(deed))
+        )
 
     def settled(self) -> None:
         """Nothing runs of what is overdue."""

@@ -46,6 +46,7 @@ from nodealloc.testing.simulation.node._in_time import (
     StrangersGo,
 )
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
+from nodealloc.testing.simulation.node._news import ReasonsStay, ToldInTime
 from nodealloc.testing.simulation.node._refusals import (
     CriticalsGetRoom,
     EndingIsAwaited,
@@ -68,7 +69,7 @@ from nodealloc.testing.simulation.node._running import (
     PortsOnce,
 )
 from nodealloc.testing.simulation.node._sharing import CpusAreSpread, CpusFreeFirst, SharersMove
-from nodealloc.testing.simulation.node._slowness import SlowCostsItself, StartupFirst
+from nodealloc.testing.simulation.node._slowness import HooksHoldBack, SlowCostsItself, StartupFirst
 from nodealloc.testing.simulation.node._standing import NothingMoves, SandboxStays, TimesStand
 from nodealloc.testing.simulation.node._stated import (
     LastEndIsTold,
@@ -113,11 +114,14 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TerminalStays,
     PhasesGoOn,
     NothingToldAfterwards,
+    ToldInTime,
+    ReasonsStay,
     ReadyFallsFirst,
     ReadyIsEarned,
     ReadinessStands,
     StartupFirst,
     SlowCostsItself,
+    HooksHoldBack,
     HooksHaveTime,
     KilledInTime,
     MountsInTime,

@@ -15,6 +15,8 @@ __all__ = ["EndsInTime", "HearsInTime", "HooksOnce", "MadeAsWanted", "Owed", "Pr
 
 _SOON_S = 6.0
 """So long what is to be done may take: a listing, a plan, a call."""
+_TOLD_S = 2.0
+"""So long at most others are waited for who are told that a pod is not ready any more."""
 _PLANNED_S = 2.0
 """So long after something was read what was decided before may still begin."""
 _BACK_S = 15.0
@@ -79,10 +81,12 @@ class EndsInTime(Guarantee):
     def heard(self, deed: Deed, /) -> None:
         """By then nothing of it runs; by then somebody asked it to end."""
         outside, uid = self.outside, deed.uid
-        if not (outside.only_ends or outside.only_hangs):
+        if not (outside.only_ends or outside.only_tells or outside.only_hangs):
             return
         if deed.what is What.READ:
             self._owed.owe(outside.reads.ends_by_s[uid] + _SOON_S, _ENDS, uid)
+            if outside.only_tells:
+                self._owed.owe(deed.at_s + _TOLD_S + _SOON_S, _IS_ASKED, uid)
         elif deed.what is What.SIGNALLED or (isinstance(deed.value, Ran) and deed.value.command == PRE_STOP):
             self._asked.add(deed.id)
         elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
@@ -117,15 +121,16 @@ class EndsInTime(Guarantee):
                 return  # the agent was killed before it remembered that
             assert not runs, f"{', '.join(runs)} of {uid} runs, and the grace that was read is long over"
         elif now_s < (later_s := self._put_off_s.get(uid, -_SOON_S) + _SOON_S):
-            self._owed.owe(later_s, _ASKED, uid)
+            self._owed.owe(later_s, what, uid)
         else:
             is_asked = not runs or not self._asked.isdisjoint(runs)
-            assert is_asked, (
-                f"{uid} was there for longer than it may, and nobody asks {', '.join(runs)} to end"
+            why = (
+                "was there for longer than it may" if what == _ASKED else "is to go, which was read long ago"
             )
+            assert is_asked, f"{uid} {why}, and nobody asks {', '.join(runs)} to end"
 
 
-_ENDS, _ASKED = "ends", "is asked"
+_ENDS, _ASKED, _IS_ASKED = "ends", "is overdue", "is asked"
 
 
 class HearsInTime(Guarantee):

@@ -23,6 +23,7 @@ from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import behaviour
 from nodealloc.testing.simulation.node._reads import Reads
+from nodealloc.testing.simulation.node._sources import SinkCalls
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Outside:
             while the machine sleeps.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
+        only_tells: Whether besides that alone whoever is told goes wrong.
+        sink: Calls of the sink.
         strays: How many calls an executor has begun so far for which nobody waits.
         files: What is on the disk of the agent's store, by path.
         is_calm: From now on nothing ends by itself.
@@ -77,6 +80,8 @@ class Outside:
         self.looping: tuple[str, str] | None = None
         self.only_hangs: bool = False
         self.only_ends: bool = False
+        self.only_tells: bool = False
+        self.sink: SinkCalls = SinkCalls()
         self.strays: Callable[[], int] = int
         self.files: Callable[[], Mapping[str, bytes]] = dict
         self.machine: Machine = Machine(cpus=())

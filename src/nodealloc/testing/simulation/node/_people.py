@@ -7,7 +7,7 @@ import random
 import attrs
 
 from nodealloc.podfacts import PodIdentity
-from nodealloc.podspec import Pod, RestartPolicy, effective_requests
+from nodealloc.podspec import ContainerPort, Pod, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._outside import API, FILE, FILL, Outside
@@ -31,6 +31,8 @@ _ROLLS, _ROLLED_S = 0.25, 20
 """So often a pod is replaced where it could be, and so many seconds it has to end."""
 _WORTH_IT = 500
 """Thousandths of CPUs; a pod that takes less than that is not worth its time."""
+_LITTLE = 100
+"""Thousandths of CPUs of a pod that is there for something else."""
 
 
 class People:
@@ -53,6 +55,7 @@ class People:
         self._edited = "", 0, 0.0
         self._found: set[str] = set()
         self._rolled = ""
+        self._guest = ""
 
     def begin(self) -> None:
         """Before the agent's first life somebody else had pods here: they are wanted, and run."""
@@ -78,20 +81,30 @@ class People:
         self._outside.want(source, self._random(rng, source))
 
     def roll(self, rng: random.Random) -> None:
-        """Somebody asks a pod to end, and while it does wants another one for all CPUs that are left."""
+        """Somebody asks a pod to end, and while it does wants another one, for all CPUs that are left.
+
+        Where it has ports of the node the other one is to take those over, and little else.
+        """
         outside = self._outside
         if self._rolled not in outside.pods[API]:
             runs = [uid for uid in outside.pods[API] if uid not in outside.deletions and self._runs(uid)]
+            runs = [uid for uid in runs if self._ports(uid)] or runs
             self._rolled = rng.choice(runs) if runs and rng.random() < _ROLLS else ""
             if self._rolled:
                 self._ask(API, self._rolled, _ROLLED_S)
         elif outside.awake_s - outside.reads.ends_s.get(self._rolled, outside.awake_s) > _KNOWN_S:
+            ports = self._ports(self._rolled)
             self._rolled = ""
             stay = [pod for pods in outside.pods.values() for uid, pod in pods.items() if self._stays(uid)]
             left = outside.room[0] - sum(effective_requests(pod)["cpu"].milli_value for pod in stay)
             if left >= _WORTH_IT:
                 self._number += 1
-                outside.want(API, last_pod(f"pod-{self._number}", f"uid-{self._number}", cpus=f"{left}m"))
+                name, uid = f"pod-{self._number}", f"uid-{self._number}"
+                cpus = f"{_LITTLE if ports else left}m"
+                outside.want(API, last_pod(name, uid, cpus=cpus, ports=ports))
+
+    def _ports(self, uid: str) -> tuple[ContainerPort, ...]:
+        return self._outside.known[uid].containers[0].ports
 
     def _runs(self, uid: str) -> bool:
         return bool(self._outside.containers.running_of(uid))
@@ -260,6 +273,18 @@ class People:
         one = next((one for one in pod.containers if one.name == name), None)
         hook = None if one is None or one.lifecycle is None else one.lifecycle.post_start
         return one is not None and one.startup_probe is None and hook is None
+
+    def come(self) -> None:
+        """A source that has said the same for long has one pod more."""
+        self._number += 1
+        self._guest = f"uid-{self._number}"
+        self._outside.want(FILE, found_pod(self._guest))
+
+    def go(self) -> None:
+        """It says again, word for word, what it had said before."""
+        grace_s = float(self._outside.known[self._guest].termination_grace_period_seconds)
+        self._outside.delete(self._guest, grace_s)
+        self._outside.let_go(self._guest)
 
     def end_loop(self) -> None:
         """It runs on once it has started again."""

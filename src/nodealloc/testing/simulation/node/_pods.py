@@ -116,10 +116,10 @@ def found_pod(uid: str) -> Pod:
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
 
 
-def last_pod(name: str, uid: str, *, cpus: str) -> Pod:
+def last_pod(name: str, uid: str, *, cpus: str, ports: tuple[ContainerPort, ...] = ()) -> Pod:
     """A pod that runs once, and soon has to leave what it takes."""
     amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(_MEMORY[0])}
-    one = Container(name="app-0", image=IMAGE, requests=amounts)
+    one = Container(name="app-0", image=IMAGE, requests=amounts, ports=ports)
     return Pod(
         uid=uid,
         name=name,

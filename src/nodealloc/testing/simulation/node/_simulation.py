@@ -128,6 +128,9 @@ class NodeSimulation:
         )
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
+        self.outside.only_tells = all(
+            one in _ENDS or one in ORDINARY or one.startswith("sink ") for one in self.seeds.odds
+        )
         self.outside.strays = lambda: sum(chance.struck[one] for one in STRAY)
         self._amid = Amid(self.outside)
         self._disk = MachineDisk(chance)
@@ -174,6 +177,10 @@ class NodeSimulation:
             self.simulation.rest(self.seeds.rests_s)
             self._people.end_loop()
             self._people.crash_all()
+            self._settle()
+            self._people.come()
+            self._settle()
+            self._people.go()
             self._settle()
         self._people.empty()
         self.simulation.go_on(_EMPTYING)
@@ -260,7 +267,7 @@ class NodeSimulation:
                     for name in (API, FILE)
                 }
             ),
-            sink=SimulatedSink(life, outside.tell, outside.say_gone, outside.hung),
+            sink=SimulatedSink(life, outside.tell, outside.say_gone, outside.hung, outside.sink),
             volumes=outside.volumes.serve(life),
             plugins=outside.plugins.serve(life),
             disk=self._disk.disk.path,

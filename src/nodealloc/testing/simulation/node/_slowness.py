@@ -8,9 +8,9 @@ from nodealloc.podfacts import ContainerRunning, PodStatus
 from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told
 from nodealloc.testing.simulation.node._outside import Outside
-from nodealloc.testing.simulation.node._pods import LIVE, READY
+from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, READY
 
-__all__ = ["SlowCostsItself", "StartupFirst"]
+__all__ = ["HooksHoldBack", "SlowCostsItself", "StartupFirst"]
 
 _TOLD_S = 30.0
 """A pod that came, or a container that ended, is told of within so many seconds."""
@@ -18,6 +18,8 @@ _ENDS_S = 40.0
 """A pod that is to go is asked to end within so many seconds."""
 _LASTS_S = 200.0
 """A call about the whole node that hangs is felt for so many seconds at most."""
+_ASKED_S = 2.0
+"""A start that began so shortly before a hook may come after it."""
 _FOR_STARTS = frozenset({"mount", "pull_image"})
 """Calls about the whole node for which only those wait that are to start."""
 _TAKEN, _TELLING, _ENDING = "heard of", "told of", "asked to end"
@@ -119,3 +121,36 @@ class StartupFirst(Guarantee):
         if container_id not in self._late:
             strays = self.outside.strays()
             self._late[container_id] = strays - self._strays_before.get(container_id, strays)
+
+
+class HooksHoldBack(Guarantee):
+    """Ours: so a proxy can hold back who needs it."""
+
+    words = "while the post-start hook of a container runs, nothing else of its pod starts"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._hooks: dict[str, dict[str, tuple[float, float]]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """Each start waits for the hooks of those before it, unless they are over or their containers are."""
+        if not self.outside.only_ends:
+            return
+        hooks = self._hooks.get(deed.uid, {})
+        if deed.what is What.KILLED:
+            self._hooks.clear()  # it is run again
+        elif deed.what in {What.SIGNALLED, What.ENDED}:
+            hooks.pop(deed.id, None)
+        elif deed.what is What.STARTED and deed.id not in self.outside.containers.strange:
+            for one, (began_s, ends_s) in hooks.items():
+                # What starts for the first time has been behind it from the beginning.
+                began_s += _ASKED_S if deed.attempt else 0.0  # noqa: PLW2901
+                assert not began_s < deed.at_s < ends_s, (
+                    f"{deed.uid}/{deed.name} starts, and the post-start hook of {one} runs"
+                )
+        elif isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
+            hooks.pop(deed.id, None)
+        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
+            ends_s = deed.at_s + self.outside.containers.takes_s(deed.id, POST_START)
+            late_s = _ASKED_S if deed.attempt else 0.0
+            self._hooks.setdefault(deed.uid, {})[deed.id] = deed.at_s + late_s, ends_s

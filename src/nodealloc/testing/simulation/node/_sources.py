@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import attrs
@@ -12,7 +13,11 @@ from nodealloc.podfacts import PodStatus
 from nodealloc.podsources import Reading
 from nodealloc.testing.simulation._life import Life
 
-__all__ = ["SimulatedSink", "SimulatedSource"]
+__all__ = ["SimulatedSink", "SimulatedSource", "SinkCalls"]
+
+_LONGEST_S = 122.0
+"""So long at most whoever tells waits after calls that failed."""
+_SOON_S = 15.0
 
 
 class SimulatedSource:
@@ -81,6 +86,35 @@ class SimulatedSource:
         return reading
 
 
+class SinkCalls:
+    """Calls of the sink, of all lives: which are under way, and which failed, by uid."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+        self._failed: dict[str, tuple[int, float]] = {}
+
+    def began(self, uid: str) -> None:
+        """It is told of a pod."""
+        self._open[uid] += 1
+
+    def ended(self, uid: str) -> None:
+        """It answered, or whoever asked is no more."""
+        self._open[uid] -= 1
+
+    def took(self, uid: str) -> None:
+        """It has taken it: the next call does not wait."""
+        self._failed.pop(uid, None)
+
+    def failed(self, uid: str, now_s: float) -> None:
+        """It has not: the next call waits, each time twice as long."""
+        self._failed[uid] = self._failed.get(uid, (0, 0.0))[0] + 1, now_s
+
+    def is_waited_for(self, uid: str, now_s: float) -> bool:
+        """Whether nobody can have told the newest of a pod: a call is under way, or failed shortly before."""
+        count, failed_s = self._failed.get(uid, (0, -math.inf))
+        return self._open[uid] > 0 or now_s < failed_s + min(2.0**count, _LONGEST_S) + _SOON_S
+
+
 class SimulatedSink:
     """A sink of statuses, for one life.
 
@@ -94,8 +128,10 @@ class SimulatedSink:
         told: Callable[[str, PodStatus], object],
         gone: Callable[[str], object],
         hung: Callable[[str], object] = lambda _uid: None,
+        calls: SinkCalls | None = None,
     ) -> None:
         self._life = life
+        self._calls = SinkCalls() if calls is None else calls
         self._told = told
         self._gone = gone
         self._hung = hung
@@ -109,6 +145,17 @@ class SimulatedSink:
         self._through(uid, lambda: self._gone(uid))
 
     def _through(self, uid: str, work: Callable[[], object]) -> None:
+        self._calls.began(uid)
+        try:
+            self._call(uid, work)
+            self._calls.took(uid)
+        except OSError:
+            self._calls.failed(uid, self._life.clock.awake_s)
+            raise
+        finally:
+            self._calls.ended(uid)
+
+    def _call(self, uid: str, work: Callable[[], object]) -> None:
         life, strikes = self._life, self._life.chance.strikes
         life.enter()
         if strikes("sink is away"):

@@ -23,7 +23,7 @@ SINKS = SeedClass(
         "sink is slow": 0.1,
         "sink hangs": 0.005,
         "sink answer is lost": 0.05,
-        "killed": 0.003,
+        "killed": 0.0005,
         "call takes time": 0.8,
     },
 )

@@ -1,0 +1,80 @@
+"""Checkers of what is news: what a container does is told soon, and why a pod ends stays told."""
+
+from __future__ import annotations
+
+from nodealloc.podfacts import ContainerRunning, PodStatus
+from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told
+from nodealloc.testing.simulation.node._in_time import Owed
+from nodealloc.testing.simulation.node._outside import Outside
+
+__all__ = ["ReasonsStay", "ToldInTime"]
+
+_TOLD_S = 30.0
+"""So long after a start or an end others may not have been told of it."""
+_AGAIN_S = 10.0
+"""So long after a call that is waited for it is looked at again."""
+
+
+class ToldInTime(Guarantee):
+    """Guarantee 15, while things happen: what changed while a call was under way is told after it."""
+
+    words = (
+        "that a container runs, or does not any more, is told soon, unless a call that tells of its pod waits"
+    )
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._owed = Owed(outside)
+        self._names: dict[str, tuple[str, str]] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """What is told is no older than it may be."""
+        if not self.outside.only_tells:
+            return
+        if deed.what in {What.STARTED, What.ENDED}:
+            self._names[deed.id] = deed.uid, deed.name
+            self._owed.owe(deed.at_s + _TOLD_S, deed.id)
+        for (one,) in self._owed.overdue(deed.at_s):
+            if self.outside.sink.is_waited_for(self._names[one][0], deed.at_s):
+                self._owed.owe(deed.at_s + _AGAIN_S, one)
+            else:
+                self._is_told(one, *self._names[one])
+
+    def _is_told(self, container_id: str, uid: str, name: str) -> None:
+        outside, pod = self.outside, self.pod(uid)
+        is_ours = pod is not None and any(one.name == name for one in pod.all_containers)
+        away = outside.containers.late | outside.containers.strange
+        if not is_ours or container_id in away or uid in outside.deletions or uid in outside.gone:
+            return
+        runs = any(one.record.id == container_id for one in outside.containers.running)
+        status = outside.told.get(uid)
+        told = next((one for one in status.all_containers if one.name == name), None) if status else None
+        is_told = (
+            told is not None
+            and id_told(told.container_id) == container_id
+            and isinstance(told.state, ContainerRunning)
+        )
+        assert is_told or not runs, f"{uid}/{name} runs ({container_id}), and that is not told"
+        assert runs or not is_told, f"{uid}/{name} is told to run ({container_id}), and ended long ago"
+
+
+class ReasonsStay(Guarantee):
+    """Guarantee 8: the first reason counts."""
+
+    words = "why a pod has failed, once it was told, is told for as long as it is told of"
+
+    def __init__(self, outside: Outside) -> None:
+        super().__init__(outside)
+        self._told: dict[str, str] = {}
+
+    def heard(self, deed: Deed, /) -> None:
+        """No other reason, and no silence, follows."""
+        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+            return
+        before, reason = self._told.get(deed.uid, ""), deed.value.reason
+        assert before in {"", reason}, (
+            f"{deed.uid} was told to end because of {before}, and now because of {reason or 'nothing'}"
+        )
+        if reason:
+            self._told[deed.uid] = reason

@@ -1,0 +1,54 @@
+"""Bugs that found no checker, or no life that came to them, when they were planted first: each is found now."""
+
+# ruff: noqa: E501 - the library's text, line by line as it stands there
+
+from __future__ import annotations
+
+from tests.unit.node.simulated_changes import Change
+
+__all__ = ["ONCE_UNFOUND"]
+
+ONCE_UNFOUND = {
+    "stale-reading": Change(
+        about="a source that says again what it had said before somebody's pod came counts as unchanged",
+        file="podsources/_sources.py",
+        old="                self._unchanged.clear()\n",
+        new="",
+        seeds="calm",
+    ),
+    "ports-of-who-ends": Change(
+        about="ports of the node are free as soon as the pod that has them is to end",
+        file="admission/_host_ports.py",
+        old="        if found is None:\n            continue",
+        new="        if found is None or one.state.is_ending:\n            continue",
+        seeds="calm",
+    ),
+    "newer-counts-as-told": Change(
+        about="what became of a pod while it was told of counts as told",
+        file="podstatus/_telling.py",
+        old="return attrs.evolve(have, told_version=tale.version, told_phase=tale.phase)",
+        new="return attrs.evolve(have, told_version=have.version, told_phase=tale.phase)",
+        seeds="sinks",
+    ),
+    "told-wait-slides": Change(
+        about="how long is waited until others know that a pod ends counts anew with each look",
+        file="podlife/_domain.py",
+        old="if record.told_by_s is None and record.life is LifeState.TERMINATING:",
+        new="if record.life is LifeState.TERMINATING:",
+        seeds="sinks",
+    ),
+    "post-start-not-awaited": Change(
+        about="containers start while the post-start hook of another one of their pod runs",
+        file="podlife/_starting.py",
+        old="    is_free = not hooks\n",
+        new="    is_free = True\n",
+        seeds="calm",
+    ),
+    "one-answer-more": Change(
+        about="a probe has to fail, or do well, once more often than it says",
+        file="probes/_tally.py",
+        old="    counts = run >= (",
+        new="    counts = run > (",
+        seeds="calm",
+    ),
+}
