@@ -173,7 +173,7 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -
         found["attempts"] = attempts
     ended = {
         name: (cid, now_s)
-        for name, cid in observed.end_ids.items()
+        for name, cid in {**observed.end_ids, **_ended_by_us(observed)}.items()
         if record.ended.get(name, ("", 0.0))[0] != cid and record.stopped.get(name) != cid
     }
     if ended:
@@ -205,6 +205,21 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -
             **owed,
         }
     return record.but(**found) if found else record
+
+
+def _ended_by_us(observed: Observed) -> Mapping[str, str]:
+    """Newest instances that our own call has ended and that nobody has inspected since, by name.
+
+    The back-off counts their ends all the same: what follows them may start before the inspection.
+    """
+    if not observed.ours:
+        return {}
+    newest = {one.record.name: one.record for one in reversed(observed.report.containers)}
+    return {
+        name: one.id
+        for name, one in newest.items()
+        if one.state is _EXITED and one.id in observed.ours and one.id not in observed.ends_by_id
+    }
 
 
 def _owed_hooks(record: PodRecord, observed: Observed) -> Mapping[str, HookState]:
