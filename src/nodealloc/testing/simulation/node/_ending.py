@@ -188,7 +188,7 @@ class UnwellGo(RoomHeard):
             uid, name = one.record.pod.uid, one.record.name
             fails = self.outside.containers.unwell.get(one.record.id, set())
             pod = self.pod(uid)
-            for each in pod.containers if pod is not None and fails else ():
+            for each in pod.all_containers if pod is not None and fails else ():
                 if each.name == name:
                     assert LIVE not in fails or not each.liveness_probe, (
                         f"{uid}/{name} runs, and its liveness probe fails"

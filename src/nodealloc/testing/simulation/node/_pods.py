@@ -171,10 +171,10 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
 
 
 def asked_again(pod: Pod, container: str) -> list[str]:
-    """Commands that one of a pod's main containers is asked again and again."""
+    """Commands that one of a pod's main containers, or a sidecar, is asked again and again."""
     return [
         command
-        for one in pod.containers
+        for one in pod.all_containers
         if one.name == container
         for command, probe in ((READY, one.readiness_probe), (LIVE, one.liveness_probe))
         if probe is not None
@@ -236,10 +236,12 @@ def _watched(rng: random.Random, container: Container, hooks: float) -> Containe
 
 
 def _started(rng: random.Random, container: Container) -> Container:
-    """The same; a sidecar perhaps with a probe that says when it has started."""
-    if not container.restartable or rng.random() >= 0.3:
+    """The same; a sidecar perhaps with probes that say when it has started, and whether it is well."""
+    if not container.restartable:
         return container
-    return attrs.evolve(container, startup_probe=_probe(STARTED, period_s=2, failures=3))
+    started = _probe(STARTED, period_s=2, failures=3) if rng.random() < 0.3 else None
+    alive = _probe(LIVE, period_s=3, failures=3) if rng.random() < 0.3 else None
+    return attrs.evolve(container, startup_probe=started, liveness_probe=alive)
 
 
 def _hook(command: str) -> LifecycleHandler:
