@@ -240,7 +240,7 @@ def _started(rng: random.Random, container: Container) -> Container:
     if not container.restartable:
         return container
     started = _probe(STARTED, period_s=2, failures=3) if rng.random() < 0.3 else None
-    alive = _probe(LIVE, period_s=3, failures=3) if rng.random() < 0.3 else None
+    alive = _probe(LIVE, period_s=3, failures=3) if rng.random() < 0.6 else None
     return attrs.evolve(container, startup_probe=started, liveness_probe=alive)
 
 
