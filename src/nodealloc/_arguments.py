@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import ipaddress
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TypeVar, cast
 
 from nodealloc.errors import ConfigurationError
@@ -57,7 +57,7 @@ def _shown(value: object) -> str:
 
 
 @contextlib.contextmanager
-def named(where: str) -> Iterator[None]:
+def named(where: str) -> Generator[None, None, None]:
     """Says of what is refused inside where it stands: an option, or a field of a document."""
     try:
         yield

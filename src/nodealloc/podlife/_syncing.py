@@ -31,6 +31,7 @@ from nodealloc.runtime import PodReport, RunState
 __all__ = ["Next", "sync"]
 
 _NOTHING: Final[Mapping[str, bool]] = Frozen[str, bool]()
+_NOBODY: Final[Mapping[str, frozenset[str]]] = Frozen[str, frozenset[str]]()
 
 
 @attrs.frozen(kw_only=True)
@@ -338,7 +339,8 @@ def _stops(turn: Turn, record: PodRecord, *, ends: bool) -> Stops:
         return Stops(record=record, steps=(), again_at_s=None)
     running = set(turn.observed.running)
     records = [one.record for one in turn.observed.report.containers if one.record.id in running]
-    after = stops_after(record.pod, {one.name for one in records}, rules=turn.rules) if ends else {}
+    names = {one.name for one in records}
+    after = stops_after(record.pod, names, rules=turn.rules) if ends else _NOBODY
     due = [
         Due(record=one, deadline_s=stop.deadline_s, grace_s=stop.grace_s, after=after.get(one.name, ()))
         for one in records
