@@ -56,7 +56,7 @@ OUTAGES = {
         "runtime/_known.py",
         "            ends=_kept({**ends, **_vanished(ran, there, ends)}, there),",
         "            ends=_kept(ends, there),",
-        "outages",
+        "runtimes",
     ),
     "failed-inspection-counts": Change(
         "an inspection that failed counts as made, and is not tried again",
