@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
+from nodealloc._raw_parts import fields_of, items_of
 from nodealloc._units import bytes_text
 from nodealloc.idset import NodeSet
 
@@ -46,12 +47,12 @@ def _grants(key: str, allocator: str, held: object) -> Iterator[Row]:
         for member, one in cast("Mapping[str, object]", held).items():
             yield f"{key}/{member}", allocator, _words(one)
         return
-    for entry in _sequence(held):
-        fields = _fields(entry)
+    for entry in items_of(held):
+        fields = fields_of(entry)
         if "member" in fields and "places" in fields:
-            place = _fields(fields["places"])
+            place = fields_of(fields["places"])
             text = ", ".join(
-                f"{' '.join(map(str, _sequence(ids)))} on {'no node' if node == '-1' else f'node {node}'}"
+                f"{' '.join(map(str, items_of(ids)))} on {'no node' if node == '-1' else f'node {node}'}"
                 for node, ids in place.items()
             )
             yield f"{key}/{fields['member']}", str(fields.get("resource", allocator)), text
@@ -60,9 +61,9 @@ def _grants(key: str, allocator: str, held: object) -> Iterator[Row]:
 
 
 def _asked(key: str, claims: object) -> Iterator[Row]:
-    for claim in _sequence(claims):
-        fields = _fields(claim)
-        member = _fields(fields.get("owner")).get("member", "")
+    for claim in items_of(claims):
+        fields = fields_of(claim)
+        member = fields_of(fields.get("owner")).get("member", "")
         yield f"{key}/{member}", "(asked)", _words(fields.get("amounts"))
 
 
@@ -82,15 +83,7 @@ def _words(value: object) -> str:
         if len(fields) == 3 and "resource" in fields and isinstance(mask, int) and isinstance(size, int):
             return f"{fields['resource']}: {bytes_text(size)} on nodes {NodeSet.from_mask(mask)}"
         return " ".join(f"{name}={_words(one)}" for name, one in fields.items())
-    listed = _sequence(value)
+    listed = items_of(value)
     if listed and all(isinstance(one, Mapping) for one in listed):
         return "; ".join(_words(one) for one in listed)
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def _sequence(value: object) -> Sequence[object]:
-    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
-
-
-def _fields(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}

@@ -13,7 +13,7 @@ from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.dsw_asw import Step
 from nodealloc.errors import ConfigurationError
-from nodealloc.podlife._record import StartFailure
+from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._restarts import RestartBackOff
 from nodealloc.podspec import Pod
 from nodealloc.verdicts import NotYet, Refused

@@ -9,8 +9,9 @@ from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_on_error
 from nodealloc.dsw_asw import Cancel, Near, Outcome, Plan, Step, View
 from nodealloc.podfacts import LifeState
+from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._observed import with_lost
-from nodealloc.podlife._record import Ending, EndingKind, PodRecord, StartFailure, Unheeded
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, Unheeded
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
 from nodealloc.runtime import PodKnown, PodReport, RunState

@@ -15,8 +15,9 @@ import attrs
 
 from nodealloc._frozen import Frozen
 from nodealloc.podlife._details import Prune, Resize
+from nodealloc.podlife._look import Look, StartFailure
 from nodealloc.podlife._observed import Observed
-from nodealloc.podlife._record import Look, PodRecord, StartFailure
+from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._syncing import Next
 from nodealloc.runtime import RunState
 

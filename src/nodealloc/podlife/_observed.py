@@ -61,6 +61,21 @@ class Observed:
         """Ids of containers that run, or may."""
         return tuple(one.record.id for one in self.report.containers if one.record.state.may_run)
 
+    @property
+    def ended_by_us(self) -> Mapping[str, str]:
+        """Newest instances that our own call has ended and that nobody has inspected since, by name.
+
+        The back-off counts their ends all the same: what follows them may start before the inspection.
+        """
+        if not self.ours:
+            return {}
+        newest = {one.record.name: one.record for one in reversed(self.report.containers)}
+        return {
+            name: one.id
+            for name, one in newest.items()
+            if one.state is RunState.EXITED and one.id in self.ours and one.id not in self.ends_by_id
+        }
+
 
 def observe(
     uid: str,

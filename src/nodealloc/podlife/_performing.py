@@ -43,8 +43,9 @@ from nodealloc.podlife._images import (
     words_of,
 )
 from nodealloc.podlife._listings import Listings, seen_within_s
+from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
-from nodealloc.podlife._record import PodRecord, PodWanted, StartFailure
+from nodealloc.podlife._record import PodRecord, PodWanted
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of, left_to_end_s
 from nodealloc.podlife._worlds import Worlds

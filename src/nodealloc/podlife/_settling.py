@@ -25,6 +25,7 @@ from nodealloc.podlife._details import (
 )
 from nodealloc.podlife._ending import asked_to_end
 from nodealloc.podlife._grace import kill_grace_s
+from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._plan import StopReason
 from nodealloc.podlife._record import (
     Begun,
@@ -33,7 +34,6 @@ from nodealloc.podlife._record import (
     HookState,
     Ours,
     PodRecord,
-    StartFailure,
     Stopping,
 )
 from nodealloc.podlife._rules import Rules

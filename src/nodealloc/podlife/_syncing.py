@@ -16,11 +16,12 @@ from nodealloc.podlife._details import (
     MakeReady,
 )
 from nodealloc.podlife._grace import kill_grace_s, stops_after
+from nodealloc.podlife._look import Decided
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
 from nodealloc.podlife._pruning import prune
-from nodealloc.podlife._record import Decided, HookState, PodRecord, Stopping
+from nodealloc.podlife._record import HookState, PodRecord, Stopping
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import Turn, in_new_sandbox, resizes, starts
 from nodealloc.podlife._stops import Due, Stops, containers_of, steps_to_stop
@@ -79,8 +80,8 @@ def sync(
     if record.definitions is None:
         record = record.but(definitions=definitions)
     bound = _bound(turn, record)
-    due = _due(turn, plan, bound)
-    record = _counting(_stopping(turn, record, due, plan), plan, observed)
+    to_stop = _to_stop(turn, plan, bound)
+    record = _counting(_stopping(turn, record, to_stop, plan), plan, observed)
     if plan.ends and not plan.makes_sandbox:
         return Next(record=record, is_over=True)
     stops = _stops(turn, record, ends=plan.ends)
@@ -97,15 +98,9 @@ def sync(
             record, more = in_new_sandbox(turn, record, plan)
             steps += more
     else:
-        if rules.tells_meanwhile or not due:
-            only = None if bound is None else bound.starts - {one.name for one in plan.stops}
-            record, more = starts(turn, record, plan, only=only)
-            steps += more
-        steps += resizes(turn, plan, definitions)
-    decided = None
-    if not rules.tells_meanwhile and preparing is None:
-        ids = frozenset([one.container_id for one in due])
-        decided = Decided(stops=ids, starts=frozenset(plan.starts))
+        record, more = _starts(turn, record, plan, to_stop, bound)
+        steps += (*more, *resizes(turn, plan, definitions))
+    decided = None if preparing is not None else _decided(turn, plan, to_stop)
     return Next(record=record, steps=steps, again_at_s=min(moments, default=None), decided=decided)
 
 
@@ -118,10 +113,27 @@ def _bound(turn: Turn, record: PodRecord) -> Decided | None:
     return None if turn.tries_again or look is None or not look.acts else look.decided
 
 
-def _due(turn: Turn, plan: PodPlan, bound: Decided | None) -> tuple[Stop, ...]:
+def _to_stop(turn: Turn, plan: PodPlan, bound: Decided | None) -> tuple[Stop, ...]:
     """Containers that are to be stopped, in whose order a kubelet stops one after the other."""
     found = stops_of(plan, turn.observed.report, rules=turn.rules)
     return found if bound is None else tuple([one for one in found if one.container_id in bound.stops])
+
+
+def _starts(
+    turn: Turn, record: PodRecord, plan: PodPlan, to_stop: Sequence[Stop], bound: Decided | None
+) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+    """What is started; by a kubelet's rules once all that is to be stopped has gone."""
+    if to_stop and not turn.rules.tells_meanwhile:
+        return record, ()
+    only = None if bound is None else bound.starts - {one.name for one in plan.stops}
+    return starts(turn, record, plan, only=only)
+
+
+def _decided(turn: Turn, plan: PodPlan, to_stop: Sequence[Stop]) -> Decided | None:
+    """What a look has led to with this; None where nobody looks."""
+    if turn.rules.tells_meanwhile:
+        return None
+    return Decided(stops=frozenset([one.container_id for one in to_stop]), starts=frozenset(plan.starts))
 
 
 def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSeen:
@@ -174,7 +186,7 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -
         found["attempts"] = attempts
     ended = {
         name: (cid, now_s)
-        for name, cid in {**observed.end_ids, **_ended_by_us(observed)}.items()
+        for name, cid in {**observed.end_ids, **observed.ended_by_us}.items()
         if record.ended.get(name, ("", 0.0))[0] != cid and record.stopped.get(name) != cid
     }
     if ended:
@@ -206,21 +218,6 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -
             **owed,
         }
     return record.but(**found) if found else record
-
-
-def _ended_by_us(observed: Observed) -> Mapping[str, str]:
-    """Newest instances that our own call has ended and that nobody has inspected since, by name.
-
-    The back-off counts their ends all the same: what follows them may start before the inspection.
-    """
-    if not observed.ours:
-        return {}
-    newest = {one.record.name: one.record for one in reversed(observed.report.containers)}
-    return {
-        name: one.id
-        for name, one in newest.items()
-        if one.state is _EXITED and one.id in observed.ours and one.id not in observed.ends_by_id
-    }
 
 
 def _owed_hooks(record: PodRecord, observed: Observed) -> Mapping[str, HookState]:
@@ -282,15 +279,15 @@ def _completed(record: PodRecord, report: PodReport) -> frozenset[str]:
     return frozenset(name for name, sandbox in record.completed.items() if sandbox == box.record.id)
 
 
-def _stopping(turn: Turn, record: PodRecord, due: Sequence[Stop], plan: PodPlan) -> PodRecord:
+def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodPlan) -> PodRecord:
     """With a deadline for each container that is stopped though the pod goes on; it is set once.
 
     For a kubelet's next one when the one before it has gone.
     """
     stopping, stopped = record.stopping, record.stopped
     if not (turn.rules.tells_meanwhile or plan.ends):
-        due = () if stopping else due[:1]
-    for stop in due:
+        to_stop = () if stopping else to_stop[:1]
+    for stop in to_stop:
         if stop.container_id not in stopping:
             grace_s = _grace_s(record.pod, stop)
             if not turn.rules.counts_stopped:

@@ -9,8 +9,8 @@ from nodealloc._frozen import Frozen
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._images import PULL_FAILURES, pull_held
+from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._plan import Held
-from nodealloc.podlife._record import StartFailure
 from nodealloc.podlife._restarts import back_off_held
 
 if TYPE_CHECKING:

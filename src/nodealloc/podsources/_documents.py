@@ -8,6 +8,7 @@ from typing import Final, cast
 
 import attrs
 
+from nodealloc._raw_parts import fields_of
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError, Fault
@@ -15,7 +16,6 @@ from nodealloc.podsources._rounding import in_thousandths
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of, windows_faults
 from nodealloc.podspec import Pod
-from nodealloc.podspec._raw_parts import fields_of
 
 __all__ = ["pod_in", "pods_in"]
 

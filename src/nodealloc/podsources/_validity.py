@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._raw_parts import fields_of, items_of
 from nodealloc.errors import Fault
 from nodealloc.podspec import NodeSelectorOperator, api_faults
-from nodealloc.podspec._raw_parts import fields_of, items_of
 
 if TYPE_CHECKING:
     from nodealloc.podspec import Container, Pod

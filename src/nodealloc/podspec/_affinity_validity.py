@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.errors import Fault
 from nodealloc.podspec._checks import label, label_key, label_value, subdomain
 from nodealloc.podspec._placement import NodeSelectorOperator
-from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.podspec._selector_validity import keys_of, label_key_faults, selector_faults
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from nodealloc._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.errors import Fault
 from nodealloc.podspec._checks import label, label_key, label_value, subdomain
 from nodealloc.podspec._quantity import Quantity
-from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.podspec._selector_validity import selector_faults
 
 __all__ = ["ephemeral_faults"]

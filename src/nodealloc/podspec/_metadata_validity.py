@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from nodealloc._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.errors import Fault
 from nodealloc.podspec._checks import label_key, label_value, subdomain
-from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 
 if TYPE_CHECKING:
     from nodealloc.podspec._fields import PodFields

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from nodealloc._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.errors import Fault
 from nodealloc.podspec._checks import label_key, label_value
-from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 
 __all__ = ["keys_of", "label_key_faults", "selector_faults"]
 

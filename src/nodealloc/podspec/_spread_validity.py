@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from nodealloc._raw_parts import Fields, items_of, text_of
 from nodealloc.errors import Fault
 from nodealloc.podspec._names import is_qualified
-from nodealloc.podspec._raw_parts import Fields, items_of, text_of
 from nodealloc.podspec._selector_validity import keys_of, label_key_faults, selector_faults
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from nodealloc._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.errors import Fault
 from nodealloc.podspec._checks import label, maybe, one_of, relative, subdomain
-from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 
 __all__ = ["STORAGE_KINDS", "storage_faults"]
 

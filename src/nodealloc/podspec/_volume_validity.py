@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
+from nodealloc._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.errors import Fault
 from nodealloc.podspec._checks import subdomain
 from nodealloc.podspec._claim_validity import ephemeral_faults
 from nodealloc.podspec._quantity import Quantity
-from nodealloc.podspec._raw_parts import Fields, fields_of, items_of, text_of
 from nodealloc.podspec._reference_validity import amount_faults, keyed_field_fault, version_fault
 from nodealloc.podspec._storage_validity import storage_faults
 

@@ -18,7 +18,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podlife import ContainerFacts, EndingKind, PodFacts
 from nodealloc.podlife import Ending as LifeEnding
-from nodealloc.podlife._record import StartFailure as Waiting
+from nodealloc.podlife._look import StartFailure as Waiting
 from nodealloc.podspec import Container, Pod
 from nodealloc.podstatus import (
     Health,

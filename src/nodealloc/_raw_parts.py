@@ -1,4 +1,4 @@
-"""Parts of what a manifest holds as it came: what is of another kind counts as empty."""
+"""Parts of a document as it came: what is of another kind than is asked for counts as empty."""
 
 from __future__ import annotations
 
