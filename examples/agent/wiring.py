@@ -326,7 +326,10 @@ class _Parts:
     def _status(self) -> StatusManager[PodFacts]:
         alone = self.rules.standalone
         telling = TellingOptions(
-            node_ips=[self.place.node_ip], says_next_try=not alone, gather_s=0.0 if alone else 1.0
+            node_ips=[self.place.node_ip],
+            says_next_try=not alone,
+            gather_s=0.0 if alone else 1.0,
+            settle_s=0.0 if alone else 0.02,
         )
         return StatusManager(
             self.sink,

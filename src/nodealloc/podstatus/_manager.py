@@ -55,6 +55,8 @@ class TellingOptions:
         gather_s: What is new of a pod that is starting is told within so many seconds, together with what
             comes meanwhile; that it runs, has failed or has to end is told at once. 0 tells each step
             of a start. A kubelet looks once a second.
+        settle_s: A change of a pod that has not to end waits so many seconds for what changes with it, and
+            is decided about once. 0 decides about each. A kubelet decides about each.
 
     Raises:
         ConfigurationError: No call at once, no time for one or one that is none, or an address that is none.
@@ -66,6 +68,7 @@ class TellingOptions:
     deadline_s: float | None = attrs.field(default=60.0)
     says_next_try: bool = True
     gather_s: float = attrs.field(default=0.0, validator=within(0))
+    settle_s: float = attrs.field(default=0.0, validator=within(0))
 
     def __attrs_post_init__(self) -> None:
         addresses("TellingOptions.node_ips", self.node_ips)
@@ -157,6 +160,7 @@ class StatusManager(Group, Generic[W]):
             deadline_s=options.deadline_s,
             says_next_try=options.says_next_try,
             gather_s=options.gather_s,
+            settle_s=options.settle_s,
         )
         nears = [cast("Near[str, str, object]", unheard), *(part.near for part in parts)]
         self._telling = Reconciler(

@@ -24,6 +24,8 @@ V = TypeVar("V")
 
 _FIRST: Final = 0
 _LATER: Final = 1
+_FORGOTTEN_S: Final = 60.0
+"""Of a change that waits for others: long after it was to be looked at, nobody will."""
 _STARTS: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons to wait of a container that nothing went wrong with."""
 
@@ -73,6 +75,12 @@ class _Decided(NamedTuple):
     status: PodStatus
 
 
+class _Until(NamedTuple):
+    """When it is decided what is true of a pod that changed."""
+
+    at_s: float
+
+
 @attrs.frozen(kw_only=True)
 class Delivery:
     """What was told in a step; no version where the pod is gone."""
@@ -96,6 +104,8 @@ class Tellings(Generic[W]):
         deadline_s: How long a call of the sink may take.
         says_next_try: Whether it is told when a container that waits is tried next.
         gather_s: How long what is new of a pod that is starting may wait to be told.
+        settle_s: How long a change of a pod that has not to end waits for others, until it is decided
+            what is true.
     """
 
     def __init__(
@@ -111,6 +121,7 @@ class Tellings(Generic[W]):
         deadline_s: float | None,
         says_next_try: bool = False,
         gather_s: float = 0.0,
+        settle_s: float = 0.0,
     ) -> None:
         self._sink = sink
         self._told = told
@@ -124,6 +135,9 @@ class Tellings(Generic[W]):
         self._gather_s = gather_s
         # Of each pod of which something new waits, since when.
         self._gathering: dict[str, float] = {}
+        self._settle_s = settle_s
+        # Of each pod of which something changed that nothing was decided about yet, until when that waits.
+        self._settling: dict[str, _Until] = {}
         # What each pod's status was decided from: the same records need no second look.
         self._decided: dict[str, _Decided] = {}
 
@@ -132,6 +146,8 @@ class Tellings(Generic[W]):
         have, now_unix_s = view.have, self._unix_s(view.now_s)
         if view.want is not None:
             true = self._true(view, view.want, now_unix_s)
+            if isinstance(true, _Until):
+                return Plan(again_at_s=true.at_s)
         elif have is None or self._may_come(view):
             return Plan()
         else:
@@ -197,7 +213,7 @@ class Tellings(Generic[W]):
         tale = outcome.result
         return attrs.evolve(have, told_version=tale.version, told_phase=tale.phase)
 
-    def _true(self, view: View[str, W, Told, Telling], want: W, now_unix_s: float) -> Told | None:
+    def _true(self, view: View[str, W, Told, Telling], want: W, now_unix_s: float) -> Told | _Until | None:
         have, key = view.have, view.key
         parts = [view.of(part.near).get(key) for part in self._parts]
         before, records = self._last(key, have), (want, *parts)
@@ -206,6 +222,8 @@ class Tellings(Generic[W]):
         observed = self._observed(want)
         if observed is None:
             return None
+        if self._settle_s and (until := self._settles(key, observed, view.now_s)) is not None:
+            return until
         for part, record in zip(self._parts, parts, strict=True):
             if record is not None:
                 observed = part.into(observed, record)
@@ -216,6 +234,18 @@ class Tellings(Generic[W]):
         if true is not None:
             self._decided[key] = _Decided(records, observed, true.status)
         return true
+
+    def _settles(self, key: str, observed: Observed, now_s: float) -> _Until | None:
+        """Until when what changed waits for what changes with it; that a pod has to end does not wait."""
+        until = None if observed.is_ending else self._settling.get(key, _Until(now_s + self._settle_s))
+        if until is None or until.at_s <= now_s:
+            self._settling.pop(key, None)
+            return None
+        self._settling[key] = until
+        first, oldest = next(iter(self._settling.items()))
+        if oldest.at_s + _FORGOTTEN_S < now_s:
+            del self._settling[first]  # the pod was dropped meanwhile: it is never looked at again
+        return until
 
     def _last(self, key: str, have: Told | None) -> _Decided | None:
         """What the status that is kept was decided from; None where it is to be decided anew."""

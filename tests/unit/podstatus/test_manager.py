@@ -363,6 +363,57 @@ def test_a_start_that_takes_long_is_told_once_a_second_and_a_failure_at_once() -
     assert node.sink.calls[-1] == ("third", None)
 
 
+def settling() -> Node:
+    """A node that decides a fiftieth of a second after a change."""
+    return Node(MemoryJournal(), options=TellingOptions(settle_s=0.02))
+
+
+def test_changes_that_come_together_are_decided_about_once() -> None:
+    """The first one begins the wait, and those that follow do not put it off."""
+    node = settling()
+    node.put(new())
+    node.after(0.015)
+    node.put(sandboxed())
+    assert node.sink.of("u") == []
+    assert node.manager.seconds_to_next() == pytest.approx(0.005)
+    node.after(0.005)
+    assert [phase_of(one) for one in node.sink.of("u")] == ["Pending"]
+    told = node.manager.told.get("u")
+    assert told is not None
+    assert (told.version, told.told_version) == (1, 1)
+    node.put(up())
+    node.put(up())
+    node.after(0.02)
+    assert node.phases() == ["Pending", "Running"]
+    assert node.manager.seconds_to_next() == pytest.approx(300, abs=1)
+
+
+def test_that_a_pod_has_to_end_waits_for_nothing() -> None:
+    """At once, with what has waited; and what is gone is told of as ever."""
+    node = settling()
+    node.put(new())
+    node.put(attrs.evolve(up(), life=LifeState.TERMINATING))
+    assert node.phases() == ["Running"]
+    node.put(over())
+    assert node.phases() == ["Running", "Succeeded"]
+    node.drop()
+    assert node.phases()[-1] == "gone"
+    node.put(attrs.evolve(new("refused"), refused=True, ending=ToldEnding(reason="OutOfcpu")))
+    assert node.phases("refused") == ["Failed"]
+
+
+def test_a_pod_that_is_dropped_before_anything_was_decided_is_told_to_nobody() -> None:
+    """Nobody heard of it, so there is nothing to take back; nor is it kept."""
+    node = settling()
+    node.put(new())
+    node.drop()
+    node.after(61)
+    node.put(new("other"))
+    node.after(0.02)
+    node.put(up("other"))
+    assert [uid for uid, _ in node.sink.calls] == ["other"]
+
+
 def test_a_pod_that_comes_back_is_told_anew() -> None:
     """Its uid was dropped and put again while the sink was told that it is gone: it is, once more."""
     node = Node(is_inline=False)
