@@ -11,16 +11,14 @@ from bench.figure import Figure, best_ns
 from nodealloc.dsw_asw import World
 from nodealloc.podfacts import PodIdentity
 from nodealloc.runtime import (
-    KUBELET,
     ContainerRecord,
     Listing,
-    Pleg,
     PodListing,
     RunState,
     SandboxRecord,
-    relist,
 )
 from nodealloc.testing.conformance import read_rows
+from nodealloc.testing.conformance._pleg_model import Pleg, relist
 from nodealloc.testing.conformance._runtime import recorded_awaited, recorded_marks, recorded_report
 
 if TYPE_CHECKING:
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 
     from nodealloc.runtime import PodReport
     from nodealloc.runtime._listing import Marks
-    from nodealloc.runtime._pleg import Awaited
     from nodealloc.testing.conformance import Row
+    from nodealloc.testing.conformance._pleg_model import Awaited
 
 __all__ = ["figures"]
 
@@ -101,7 +99,7 @@ def _beside_the_kubelet() -> float:
             known = Pleg()
             for marks, reports, at_s, awaited in steps:
                 inspect = reports.__getitem__
-                done = relist(known, marks, inspect, now_s=at_s, awaited=awaited, rules=KUBELET)
+                done = relist(known, marks, inspect, now_s=at_s, awaited=awaited)
                 known = done.pleg
 
         ratios.append(best_ns(trace) / (theirs_ns * scale))

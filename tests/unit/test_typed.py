@@ -39,7 +39,7 @@ from nodealloc.podsources import FolderSource, Polling, Saying, merge_saying
 from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, effective_requests, qos_class
 from nodealloc.podstatus import FolderSink, TellingOptions, merge_status, status_of
 from nodealloc.probes import ContainerVerdicts, ProbeKind, ProbeOptions, Schedule, hear
-from nodealloc.runtime import ImageGcPolicy, Pace, plan_image_gc, relist
+from nodealloc.runtime import ImageGcPolicy, Pace, plan_image_gc
 from nodealloc.topology import Claim, NumaTopology, Owner, Policy, TopologyHint, merge
 from nodealloc.verdicts import Refused
 
@@ -280,7 +280,6 @@ BAD: Mapping[str, Callable[[], object]] = {
     "images of text": lambda: plan_image_gc(
         wrong("images"), wrong(None), wrong(None), now_s=0.0, since_s=0.0
     ),
-    "a listing of None": lambda: relist(wrong({}), None, lambda _: None, now_s=0.0),
     "a deadline below 0": lambda: CriDeadlines(look_s=-1.0),
     "containers as one text": lambda: PodStatus(containers=wrong("app")),
 }

@@ -17,10 +17,6 @@ class Rules:
     Attributes:
         counts_zero_grace: A grace of 0 s is a grace: it ends at once. For the
             kubelet 0 means not set.
-        tells_finished: Who asks for the end of a pod that has finished hears that
-            it has. The kubelet never answers. `PodLives` says it in either case.
-        knows_grace: A pod that ends by itself has its own grace. With the kubelet
-            nobody knows one. `PodLives` gives it in either case.
         keeps_deadline: Hooks, sidecars and their waiting fit into the grace. The
             kubelet counts whole seconds, gives each container 2 s at least, and all of
             the grace anew where the runtime did not take the stop.
@@ -79,12 +75,6 @@ class Rules:
 
     counts_zero_grace: bool = attrs.field(
         default=True, metadata=recorded(False, "pod_workers 110", "pod_workers 35", "pod_workers 238")
-    )
-    tells_finished: bool = attrs.field(
-        default=True, metadata=recorded(False, "pod_workers 1", "pod_workers 2", "pod_workers 7")
-    )
-    knows_grace: bool = attrs.field(
-        default=True, metadata=recorded(False, "pod_workers 2", "pod_workers 7", "pod_workers 10")
     )
     keeps_deadline: bool = attrs.field(
         default=True,

@@ -14,7 +14,6 @@
 | `ContainerConfig`, `SandboxConfig` | what a runtime is asked to make                        |
 | `ContainerEnd`   | how a container ended; where nobody knows, `ExitUnknown` and never a code |
 | `plan_container_gc` and others | what may go of dead containers, sandboxes, logs and images |
-| `relist`         | what a kubelet makes of two listings, as recorded                        |
 
 `Rules()` is what is right, `KUBELET` is as recorded.
 """
@@ -48,7 +47,6 @@ from nodealloc.runtime._known import ContainerEnd, PodKnown
 from nodealloc.runtime._layer import RuntimeLayer, WholeRuntime
 from nodealloc.runtime._listing import Listing, Oddity, PodListing
 from nodealloc.runtime._mounts import HostDevice, HostMount, Propagation
-from nodealloc.runtime._pleg import Pleg, relist
 from nodealloc.runtime._ports import (
     CommandResult,
     CommandRunner,
@@ -105,7 +103,6 @@ __all__ = [
     "NoSuchRecordError",
     "Oddity",
     "Pace",
-    "Pleg",
     "PodKnown",
     "PodListing",
     "PodReport",
@@ -135,6 +132,5 @@ __all__ = [
     "plan_sandbox_gc",
     "plan_unused_images",
     "pod_from_checkpoint",
-    "relist",
     "sweep",
 ]

@@ -15,12 +15,6 @@ class Rules:
     """Where this package does otherwise than the kubelet.
 
     Attributes:
-        keeps_created: A container that was made and never ran is in a state of its
-            own: its removal is no death. The kubelet takes it for unknown.
-        tells_changed: That a container was made, or that the runtime does not know
-            how it is, is told. The kubelet keeps it to itself.
-        tells_before_inspection: What a listing shows is told at once. The kubelet
-            keeps it back until the pod's inspection succeeds.
         keeps_unstored: A container's record is not removed before its exit is
             stored; where it is not, the exit is lost for good.
         counts_stuck: A container that could not be removed still counts as there.
@@ -33,9 +27,6 @@ class Rules:
             container is there.
     """
 
-    keeps_created: bool = attrs.field(default=True, metadata=recorded(False, "pleg 6[3]", "pleg 20[4]"))
-    tells_changed: bool = attrs.field(default=True, metadata=recorded(False, "pleg 0[3]"))
-    tells_before_inspection: bool = attrs.field(default=True, metadata=recorded(False, "pleg 1[3]"))
     keeps_unstored: bool = attrs.field(
         default=True, metadata=recorded(False, "container_gc cg-0", "pod_container_deletor cd-0")
     )

@@ -1,4 +1,4 @@
-"""What changed and what may go: each departure from the kubelet both ways, on its recorded rows."""
+"""What may go: each departure from the kubelet both ways, on its recorded rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from nodealloc.runtime import (
     ImageGcPolicy,
     ImageRecord,
     ImageUse,
-    Pleg,
-    PodReport,
     Rules,
     RunState,
     SandboxRecord,
@@ -30,11 +28,9 @@ from nodealloc.runtime import (
     plan_log_gc,
     plan_sandbox_gc,
     plan_unused_images,
-    relist,
     sweep,
 )
 from nodealloc.runtime._image_gc import seen_images
-from nodealloc.runtime._pleg import ChangeKind, changes_of, pleg_health
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.conformance import _runtime as replayer
 
@@ -47,17 +43,13 @@ GIB = 1 << 30
 def rows(request: pytest.FixtureRequest) -> Mapping[tuple[str, str], Row]:
     """Recorded rows by kind and id."""
     folder = Path(__file__).parents[2] / "vectors"
-    kinds = ("pleg", "container_gc", "pod_container_deletor", "image_gc")
+    kinds = ("container_gc", "pod_container_deletor", "image_gc")
     return {(kind, str(row["id"])): row for kind in kinds for row in read_rows(folder / f"{kind}.jsonl.gz")}
 
 
 @pytest.mark.parametrize(
     ("rule", "kind", "row"),
     [
-        ("keeps_created", "pleg", "6"),
-        ("keeps_created", "pleg", "20"),
-        ("tells_changed", "pleg", "0"),
-        ("tells_before_inspection", "pleg", "1"),
         ("ages_from_detection", "image_gc", "ig-38"),
         ("ages_from_detection", "image_gc", "ig-90"),
         ("starts_exactly", "image_gc", "ig-31"),
@@ -211,44 +203,3 @@ def test_thresholds_that_cannot_be_are_refused(high: int, low: int, words: str) 
     """Beyond 100 percent, or the low one above the high one."""
     with pytest.raises(ValueError, match=words):
         ImageGcPolicy(high_percent=high, low_percent=low)
-
-
-@pytest.mark.parametrize("rules", [Rules(), KUBELET])
-def test_every_pair_of_states_has_its_changes(rules: Rules) -> None:
-    """None for a state that stays; what is gone has died unless that was told, or it never ran."""
-    states = (None, *RunState)
-    for old in states:
-        for new in states:
-            before = {} if old is None else {"c": old}
-            after = {} if new is None else {"c": new}
-            kinds = [one.kind for one in changes_of(before, after, rules)]
-            if old is new:
-                assert kinds == []
-            elif new is None:
-                never_ran = old is CREATED and rules.keeps_created
-                assert (ChangeKind.DIED in kinds) == (old is not EXITED and not never_ran)
-                assert kinds[-1] is ChangeKind.REMOVED
-            elif {old, new} == {CREATED, UNKNOWN}:
-                assert bool(kinds) == rules.keeps_created
-            else:
-                assert len(kinds) == 1
-
-
-def test_a_failed_inspection_is_made_again_and_hides_nothing() -> None:
-    """The pod's changes are told, its report is unknown, and the next listing inspects it anew."""
-    failed = relist(Pleg(), {"web": {"c": RUNNING}}, lambda _: None, now_s=1.0)
-    assert [one.kind for one in failed.changes["web"]] == [ChangeKind.STARTED]
-    assert failed.pleg.reports == {"web": None}
-    again = relist(failed.pleg, {"web": {"c": RUNNING}}, lambda uid: PodReport(uid=uid), now_s=2.0)
-    assert (again.inspected, again.changes) == (("web",), {})
-    idle = relist(again.pleg, {"web": {"c": RUNNING}}, lambda uid: PodReport(uid=uid), now_s=3.0)
-    assert (idle.inspected, idle.changes, idle.pleg.heard_s) == ((), {}, 3.0)
-
-
-def test_silence_is_told_with_its_length() -> None:
-    """In the kubelet's words."""
-    assert pleg_health(Pleg(), 5.0) == "pleg has yet to be successful"
-    assert pleg_health(Pleg(heard_s=0.0), 180.0) == ""
-    assert pleg_health(Pleg(heard_s=0.0), 3661.5) == (
-        "pleg was last seen active 1h1m1.5s ago; threshold is 3m0s"
-    )

@@ -14,7 +14,8 @@ from nodealloc.podlife._grace import (
     kill_grace_s,
     stops_after,
 )
-from nodealloc.podlife._worker import (
+from nodealloc.podspec import Container, Pod
+from nodealloc.testing.conformance._pod_worker_values import (
     UpdateKind,
     Work,
     WorkEnd,
@@ -22,11 +23,10 @@ from nodealloc.podlife._worker import (
     WorkerUpdate,
     WorkKind,
 )
-from nodealloc.podlife._workers import (
+from nodealloc.testing.conformance._pod_workers_model import (
     Known,
     Workers,
 )
-from nodealloc.podspec import Container, Pod
 
 if TYPE_CHECKING:
     from nodealloc.podspec import Json
@@ -58,7 +58,7 @@ class _Replay:
 
     def __init__(self, uids: Sequence[str]) -> None:
         self.uids = uids
-        self.workers = Workers(rules=KUBELET)
+        self.workers = Workers()
         self.cache: Mapping[str, str] = {}
         self.answers: dict[str, Mapping[str, bool]] = {}
         self.names: dict[str, None] = {}

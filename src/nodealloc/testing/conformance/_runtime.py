@@ -18,7 +18,6 @@ from nodealloc.runtime import (
     ImageGcPolicy,
     ImageRecord,
     ImageUse,
-    Pleg,
     PodReport,
     RunState,
     RuntimeUnavailableError,
@@ -30,11 +29,10 @@ from nodealloc.runtime import (
     plan_log_gc,
     plan_sandbox_gc,
     plan_unused_images,
-    relist,
     sweep,
 )
 from nodealloc.runtime._image_gc import ImageGcPlan, seen_images
-from nodealloc.runtime._pleg import Awaited, pleg_health
+from nodealloc.testing.conformance._pleg_model import Awaited, Pleg, pleg_health, relist
 
 if TYPE_CHECKING:
     from nodealloc.podspec import Json
@@ -68,7 +66,6 @@ def pleg(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
             reports.__getitem__,
             now_s=now_s,
             awaited=recorded_awaited(step),
-            rules=KUBELET,
         )
         known = done.pleg
         told = {

@@ -1,4 +1,4 @@
-"""Values only: one pod's worker, what it is told, and what it does; for `_workers` alone."""
+"""Values only: one pod's worker, what it is told, and what it does; for `_pod_workers_model` alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import enum
 
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import LifeState
+from nodealloc.podlife import KUBELET, POD_LIFE, LifeEvent
 from nodealloc.podlife._grace import effective_grace_s
-from nodealloc.podlife._life import POD_LIFE, LifeEvent
-from nodealloc.podlife._rules import Rules
 
 __all__ = [
     "Asked",
@@ -231,7 +230,7 @@ class Worker:
             self, life=LifeState.FINISHED, has_ended=True, is_working=False, has_signal=False, doing=None
         )
 
-    def told(self, update: WorkerUpdate, pod: WorkerPod, rules: Rules, /) -> Worker:
+    def told(self, update: WorkerUpdate, pod: WorkerPod, /) -> Worker:
         """Its pod may have to end because of an update, and how fast."""
         after, was_ending = self, self.life.is_ending
         if not was_ending:
@@ -243,7 +242,7 @@ class Worker:
                 )
         if after.life is not LifeState.TERMINATING:
             return after
-        grace_s = worker_grace_s(self.grace_s, pod, update.grace_s, rules)
+        grace_s = worker_grace_s(self.grace_s, pod, update.grace_s)
         shortened = bool(self.grace_s) and self.grace_s != grace_s
         return attrs.evolve(
             after,
@@ -261,8 +260,8 @@ _KINDS = {
 }
 
 
-def worker_grace_s(before_s: float | None, pod: WorkerPod, asked_s: float | None, rules: Rules) -> float:
+def worker_grace_s(before_s: float | None, pod: WorkerPod, asked_s: float | None) -> float:
     """`effective_grace_s` of a pod."""
     return effective_grace_s(
-        before_s, own_s=pod.own_s, deletion_s=pod.deletion_s, override_s=asked_s, rules=rules
+        before_s, own_s=pod.own_s, deletion_s=pod.deletion_s, override_s=asked_s, rules=KUBELET
     )

@@ -1,10 +1,11 @@
-"""Pure functions: what the workers of all pods are told, do next, and answer about their pods.
+"""A model that recorded rows of kind `pod_workers` are replayed on: what workers are told, do and answer.
+
+No node runs it. `PodLives` has the engine in place of workers; the model takes the table of a life
+and the grace from `podlife`, so the rows bind those.
 
 A worker handles one thing at a time. `received` takes what it is told, `begun`
 says what it does about that, `ended` what follows from how that went. Nothing
-here acts, and nothing waits. Recorded traces of workers are replayed on them, and nothing else
-calls them: `PodLives`, which an agent runs, has the engine in place of workers, with the same
-table of a life and the same grace.
+here acts, and nothing waits.
 
 Source: kubelet ``pod_workers.go``.
 """
@@ -16,9 +17,8 @@ from collections.abc import Collection, Mapping
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._life import LifeEvent
-from nodealloc.podlife._rules import RIGHT, Rules
-from nodealloc.podlife._worker import (
+from nodealloc.podlife import LifeEvent
+from nodealloc.testing.conformance._pod_worker_values import (
     Asked,
     Resync,
     UpdateKind,
@@ -59,14 +59,12 @@ class Workers:
         lines: Full name to the static pods that wait for it, in the order they came.
         holders: Full name to the static pod that has it.
         is_synced: Whether it is known which pods there should be.
-        rules: `KUBELET` for what was recorded.
     """
 
     workers: Mapping[str, Worker] = attrs.field(factory=Frozen[str, Worker], validator=freeze)
     lines: Mapping[str, tuple[str, ...]] = attrs.field(factory=Frozen[str, tuple[str, ...]], validator=freeze)
     holders: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     is_synced: bool = False
-    rules: Rules = RIGHT
 
     def received(
         self, update: WorkerUpdate, /, *, nothing_runs: bool = False
@@ -95,11 +93,11 @@ class Workers:
         if update.is_orphan:
             worker = attrs.evolve(worker, seen_running=True)
         if worker.life is LifeState.FINISHED:
-            return _with(self, uid, worker), notices if self.rules.tells_finished else ()
+            return _with(self, uid, worker), ()  # whoever asks for its end hears nothing
         if worker.has_terminated and update.is_orphan:
             return _with(self, uid, worker), ()
         known = worker.newest_pod if update.is_orphan else update.pod
-        worker = worker.told(update, known or update.pod, self.rules)
+        worker = worker.told(update, known or update.pod)
         asked = Asked(kind=update.kind, pod=known, orphan=None if known else update.pod)
         if worker.life is LifeState.TERMINATING:
             asked, notices = attrs.evolve(asked, grace_s=worker.grace_s), ()
@@ -164,13 +162,13 @@ class Workers:
         if done and kind is WorkKind.TAKE_BACK:
             return _over(self, uid, worker), None, ()
         if done and kind is WorkKind.TERMINATE_ORPHAN:
-            return _without(self, uid), None, worker.notices if self.rules.tells_finished else ()
+            return _without(self, uid), None, ()
         if done and kind is WorkKind.TERMINATE:
             notices = worker.notices
             worker = attrs.evolve(worker.moved(LifeEvent.CONTAINERS_GONE), notices=(), status="").again()
             resync = Resync.NOW
         elif end is WorkEnd.TERMINAL and kind is WorkKind.SYNC:
-            worker = _by_itself(worker, self.rules).again()
+            worker = _by_itself(worker).again()
             resync = Resync.NOW
         working = worker.waiting is not None
         worker = attrs.evolve(worker, is_working=working, has_signal=working)
@@ -190,7 +188,7 @@ class Workers:
             is_orphan = uid not in wanted
             kept: Worker | None = worker
             if is_orphan or worker.comes_again:
-                kept = _unwanted(worker, self.rules, is_orphan=is_orphan)
+                kept = _unwanted(worker, is_orphan=is_orphan)
             if kept is None:
                 after = _without(after, uid)
                 continue
@@ -252,7 +250,7 @@ def _in_line(workers: Workers, uid: str, full_name: str) -> tuple[Workers, bool]
     return attrs.evolve(workers, lines=lines, holders={**workers.holders, full_name: uid}), True
 
 
-def _unwanted(worker: Worker, rules: Rules, *, is_orphan: bool) -> Worker | None:
+def _unwanted(worker: Worker, *, is_orphan: bool) -> Worker | None:
     """A worker whose pod no source has, or that is to come again; None for one that is forgotten."""
     if worker.life is LifeState.FINISHED:
         return None
@@ -263,17 +261,13 @@ def _unwanted(worker: Worker, rules: Rules, *, is_orphan: bool) -> Worker | None
         return None
     if not worker.life.is_ending:
         pod = None if worker.last is None else worker.last.pod
-        grace_s = 1.0 if pod is None else worker_grace_s(worker.grace_s, pod, None, rules)
+        grace_s = 1.0 if pod is None else worker_grace_s(worker.grace_s, pod, None)
         worker = attrs.evolve(worker.moved(LifeEvent.END_ASKED), grace_s=grace_s)
     return worker.again()
 
 
-def _by_itself(worker: Worker, rules: Rules) -> Worker:
-    """Nothing of its pod will run again."""
-    asked = worker.last
-    if rules.knows_grace and asked is not None and asked.pod is not None and asked.grace_s is None:
-        grace_s = worker_grace_s(worker.grace_s, asked.pod, None, rules)
-        worker = attrs.evolve(worker, grace_s=grace_s, last=attrs.evolve(asked, grace_s=grace_s))
+def _by_itself(worker: Worker) -> Worker:
+    """Nothing of its pod will run again; how long the rest of it has nobody says."""
     return attrs.evolve(worker.moved(LifeEvent.NOTHING_LEFT_TO_RUN), began_to_end=True)
 
 

@@ -1,7 +1,8 @@
-"""Pure functions: what changed between two listings, and whom to tell (the pod lifecycle event generator).
+"""A model that recorded rows of kind `pleg` are replayed on: what changed between two listings, whom to tell.
 
-Recorded traces are replayed on them. `RuntimeWatch` does not call them: it has a record for each pod,
-and operations of the engine (`_relist`).
+No node runs it. `RuntimeWatch` has a record for each pod and operations of the engine in its place; the rows
+are about one loop that takes over a listing and inspects pods one after another, as the kubelet's pod
+lifecycle event generator does.
 """
 
 from __future__ import annotations
@@ -12,12 +13,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
-from nodealloc._typed import typed
 from nodealloc._units import duration_text
+from nodealloc.runtime import PodReport, RunState
 from nodealloc.runtime._listing import Marks
-from nodealloc.runtime._records import RunState
-from nodealloc.runtime._reports import PodReport
-from nodealloc.runtime._rules import RIGHT, Rules
 
 __all__ = ["Awaited", "ChangeKind", "Pleg", "PodChange", "Relisted", "changes_of", "pleg_health", "relist"]
 
@@ -91,46 +89,41 @@ _DIED_AND_GONE: Final = (ChangeKind.DIED, ChangeKind.REMOVED)
 _STATES: Final = (None, *RunState)
 
 
-def _kinds(old: RunState | None, new: RunState | None, *, keeps_created: bool) -> tuple[ChangeKind, ...]:
-    if not keeps_created:
-        old = RunState.UNKNOWN if old is RunState.CREATED else old
-        new = RunState.UNKNOWN if new is RunState.CREATED else new
+def _kinds(old: RunState | None, new: RunState | None) -> tuple[ChangeKind, ...]:
+    """What was made and does not run counts as unknown."""
+    old = RunState.UNKNOWN if old is RunState.CREATED else old
+    new = RunState.UNKNOWN if new is RunState.CREATED else new
     if old is new:
         return ()
     if new is None:
-        return _GONE if old in (RunState.EXITED, RunState.CREATED) else _DIED_AND_GONE
+        return _GONE if old is RunState.EXITED else _DIED_AND_GONE
     return _TOLD[new]
 
 
-_TABLES: Final = {
-    keeps: {(old, new): _kinds(old, new, keeps_created=keeps) for old in _STATES for new in _STATES}
-    for keeps in (False, True)
-}
+_TABLE: Final = {(old, new): _kinds(old, new) for old in _STATES for new in _STATES}
 
 
-def changes_of(before: Marks, after: Marks, /, rules: Rules = RIGHT) -> tuple[PodChange, ...]:
+def changes_of(before: Marks, after: Marks, /) -> tuple[PodChange, ...]:
     """What became of a pod's containers and sandboxes between two listings.
 
-    All of it: which of it is told is a rule of its own (`Rules.tells_changed`).
+    All of it: that one is made, or not known any more, has its pod inspected and is told to nobody.
 
     Source: kubelet ``pleg/generic.go``, in its order: what was there first, by
     its place in the earlier listing.
     """
     if before == after:
         return ()
-    table = _TABLES[rules.keeps_created]
     found: list[PodChange] = []
     for one, old in before.items():
         new = after.get(one)
         if new is not old:
-            found += [PodChange(kind, one) for kind in table[old, new]]
+            found += [PodChange(kind, one) for kind in _TABLE[old, new]]
     for one, new in after.items():
         if one not in before:
-            found += [PodChange(kind, one) for kind in table[None, new]]
+            found += [PodChange(kind, one) for kind in _TABLE[None, new]]
     return tuple(found)
 
 
-@typed
 def relist(
     pleg: Pleg,
     listing: Mapping[str, Marks] | None,
@@ -139,7 +132,6 @@ def relist(
     *,
     now_s: float,
     awaited: Mapping[str, Awaited] | None = None,
-    rules: Rules = RIGHT,
 ) -> Relisted:
     """Take over one listing, and inspect whom it concerns: who changed, failed last time or is awaited.
 
@@ -149,7 +141,6 @@ def relist(
         inspect: From a uid to the pod's report, or None where that failed.
         now_s: When the listing began.
         awaited: What else is waited for from now on, by uid.
-        rules: `KUBELET` for what was recorded.
 
     Source: kubelet ``pleg/generic.go``.
     """
@@ -158,7 +149,7 @@ def relist(
         waiting[uid] = {**waiting.get(uid, {}), **wanted}
     if listing is None:
         return Relisted(pleg._replace(awaited=waiting), {}, ())
-    turn = _Turn(pleg, waiting, rules)
+    turn = _Turn(pleg, waiting)
     marks, stale = pleg.marks, pleg.stale
     for uid in {**marks, **dict.fromkeys(stale), **listing}:
         after = listing.get(uid)
@@ -175,21 +166,20 @@ def relist(
 class _Turn:
     """One relisting under way."""
 
-    __slots__ = ("changes", "inspected", "marks", "reports", "rules", "stale", "waiting")
+    __slots__ = ("changes", "inspected", "marks", "reports", "stale", "waiting")
 
-    def __init__(self, pleg: Pleg, waiting: dict[str, Awaited], rules: Rules) -> None:
+    def __init__(self, pleg: Pleg, waiting: dict[str, Awaited]) -> None:
         self.marks = dict(pleg.marks)
         self.reports = dict(pleg.reports)
         self.stale = set(pleg.stale)
         self.waiting = waiting
-        self.rules = rules
         self.changes: dict[str, tuple[PodChange, ...]] = {}
         self.inspected: list[str] = []
 
     def pod(self, uid: str, after: Marks | None, inspect: Callable[[str], PodReport | None]) -> None:
         """One pod that has to be looked at."""
         before = self.marks.get(uid, _NOTHING)
-        told = changes_of(before, after or _NOTHING, self.rules)
+        told = changes_of(before, after or _NOTHING)
         if after is None:
             self.reports.pop(uid, None)
             self.marks.pop(uid, None)
@@ -197,18 +187,14 @@ class _Turn:
         elif told or uid in self.stale or uid in self.waiting:
             self.inspected.append(uid)
             report = inspect(uid)
-            if report is None:
+            if report is None:  # what changed is told once the pod can be inspected
                 self.reports[uid] = None
                 self.stale.add(uid)
-                if not self.rules.tells_before_inspection:
-                    return
-                self.marks[uid] = after
-            else:
-                told += self._taken(uid, after, report)
+                return
+            told += self._taken(uid, after, report)
         else:
             self.marks[uid] = after
-        if told and not self.rules.tells_changed:
-            told = tuple(one for one in told if one.kind is not ChangeKind.CHANGED)
+        told = tuple(one for one in told if one.kind is not ChangeKind.CHANGED)
         if told:
             self.changes[uid] = told
 
