@@ -20,9 +20,9 @@ from nodealloc.testing.topology import check_allocator, workload
 from nodealloc.topology import (
     Admitted,
     Closest,
+    Feasibility,
     Narrowest,
     NumaTopology,
-    Outlook,
     Policy,
     PolicyName,
     Refusal,
@@ -62,8 +62,8 @@ def test_the_long_way_makes_recorded_merges_as_well(vectors: Path) -> None:
 def test_refusals_of_recorded_nodes_explain_themselves(
     vectors: Path, machines: dict[str, dict[str, object]]
 ) -> None:
-    """With real CPU and memory allocators: outlooks vary, text is short, JSON is JSON."""
-    outlooks: Counter[Outlook] = Counter()
+    """With real CPU and memory allocators: feasibilities vary, text is short, JSON is JSON."""
+    feasibilities: Counter[Feasibility] = Counter()
     for trace in rows(vectors / "admission.jsonl.gz")[::8]:
         node = snapshot_of(trace, machines)  # type: ignore[arg-type]
         for step in trace["steps"]:  # type: ignore[attr-defined]
@@ -76,13 +76,13 @@ def test_refusals_of_recorded_nodes_explain_themselves(
                 continue
             assert isinstance(verdict, Refusal)
             story = explain(verdict)
-            outlooks[story.outlook] += 1
+            feasibilities[story.feasibility] += 1
             assert story.reason == step["reason"]
             assert 1 <= len(story.text.splitlines()) <= 16
             assert len(str(verdict).splitlines()) == 2
-            assert json.loads(json.dumps(story.as_dict()))["outlook"] == story.outlook.value
+            assert json.loads(json.dumps(story.as_dict()))["feasibility"] == story.feasibility.value
             assert str(pickle.loads(pickle.dumps(verdict))) == str(verdict)  # noqa: S301
-    assert set(outlooks) == set(Outlook) - {Outlook.UNDECIDED}
+    assert set(feasibilities) == set(Feasibility) - {Feasibility.UNDECIDED}
 
 
 def test_real_allocators_keep_what_allocators_promise(
@@ -111,7 +111,7 @@ def test_an_init_container_moves_to_where_the_app_has_room() -> None:
     pod = workload("pod", {"cpu": 4}, init=[{"cpu": 1}])
     refusal = admit(node, pod)
     assert isinstance(refusal, Refusal)
-    assert (refusal.member, explain(refusal).outlook) == ("app-0", Outlook.UNLUCKY_ORDER)
+    assert (refusal.member, explain(refusal).feasibility) == ("app-0", Feasibility.UNLUCKY_ORDER)
     found = admit(attrs.evolve(node, policy=attrs.evolve(node.policy, search=True)), pod)
     assert isinstance(found, Admitted)
     assert found.affinity == {"init-0": TopologyHint(2, True), "app-0": TopologyHint(2, True)}
@@ -134,7 +134,7 @@ def test_a_machine_of_36_nodes_is_admitted_on() -> None:
     refusal = admit(node, workload("large", {"cpu": 100, "memory": 4 << 30}))
     assert isinstance(refusal, Refusal)
     story = explain(refusal)
-    assert story.outlook is Outlook.NEVER_FITS
+    assert story.feasibility is Feasibility.NEVER_FITS
     lines = story.text.splitlines()
     assert lines[1] == "  cpu (cpu): 100 wanted; free: 35 on node 0, 36 on node 1; possible nodes: none"
     assert "free: 15 GiB on node 0, 16 GiB on nodes 1-35;" in lines[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_type
 
 from nodealloc.dsw_asw import Cancel
-from nodealloc.podsources import KUBELET, MergedSayings, PodSources, Reading, Saying, Source, merge_saying
+from nodealloc.podsources import KUBELET, MergedUpdates, PodSources, PodUpdate, Reading, Source, merge_update
 from nodealloc.podspec import Container, Pod
 
 
@@ -25,6 +25,6 @@ while not sources.is_ready():
 assert_type([record.value.name for record in sources.pods.snapshot().values()], list[str])
 assert [record.value.name for record in sources.pods.snapshot().values()] == ["web"]
 sources.stop()
-came = merge_saying(MergedSayings(), Saying(source="api"))
-assert_type(came.merged, MergedSayings)
+came = merge_update(MergedUpdates(), PodUpdate(source="api"))
+assert_type(came.merged, MergedUpdates)
 assert came.merged.has_heard(["api"])

@@ -21,7 +21,7 @@ from nodealloc.memblocks import MemoryAllocator
 from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.machine import write_sysfs
 from nodealloc.testing.topology import workload
-from nodealloc.topology import Outlook, Owner, Placed, Policy, Refusal, Snapshot, admit, explain
+from nodealloc.topology import Feasibility, Owner, Placed, Policy, Refusal, Snapshot, admit, explain
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -236,4 +236,4 @@ def test_waiting_and_a_weaker_policy_are_named_where_they_help() -> None:
     assert isinstance(held, Placed)
     refusal = admit(held.snapshot, workload("job", {"memory": "20Gi"}))
     assert isinstance(refusal, Refusal)
-    assert explain(refusal).outlook is Outlook.NEVER_PREFERRED
+    assert explain(refusal).feasibility is Feasibility.NEVER_PREFERRED

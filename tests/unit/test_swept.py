@@ -168,7 +168,7 @@ def methods(made_by: type[object]) -> Iterator[str]:
 
 OWN_VALUES = {
     "agent.Remembered", "dsw_asw.World", "podlife.PodRecord", "podlife.PodWanted", "podlife.Restarts",
-    "pluginreg.Registrations", "pluginreg.Sightings", "podsources.Editions", "podsources.MergedSayings",
+    "pluginreg.Registrations", "pluginreg.Sightings", "podsources.Editions", "podsources.MergedUpdates",
     "probes.ContainerVerdicts", "probes.PodVerdicts", "runtime.PodKnown", "topology.CountedHints",
     "topology.NodeSets", "topology.NumaTopology",
 }  # fmt: skip

@@ -63,7 +63,7 @@ from nodealloc.podlife import (
     RestartBackOff,
     Restarts,
 )
-from nodealloc.podsources import FolderSource, HttpSource, MergedSayings, PodSources, Polling
+from nodealloc.podsources import FolderSource, HttpSource, MergedUpdates, PodSources, Polling
 from nodealloc.podspec import Pod, ProfileType, Quantity, TcpSocketAction
 from nodealloc.podstatus import CallSink, JsonLinesSink, Observed, StatusManager, TellingOptions, status_of
 from nodealloc.probes import (
@@ -439,8 +439,8 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
         "Restarts.poked: names: expected several of text, found 'web'",
     ),
     "a source for several": (
-        lambda: MergedSayings().has_heard("file"),
-        "MergedSayings.has_heard: sources: expected several of text, found 'file'",
+        lambda: MergedUpdates().has_heard("file"),
+        "MergedUpdates.has_heard: sources: expected several of text, found 'file'",
     ),
     "an init container for several": (
         lambda: PodSeen(report=PodReport(uid="u"), completed=wrong("migrate")),

@@ -35,7 +35,7 @@ from nodealloc.podlife import (
     container_config,
     plan_pod,
 )
-from nodealloc.podsources import FolderSource, Polling, Saying, merge_saying
+from nodealloc.podsources import FolderSource, PodUpdate, Polling, merge_update
 from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, effective_requests, qos_class
 from nodealloc.podstatus import FolderSink, TellingOptions, merge_status, status_of
 from nodealloc.probes import ContainerVerdicts, ProbeKind, ProbeOptions, Schedule, hear
@@ -258,12 +258,12 @@ BAD: Mapping[str, Callable[[], object]] = {
         name="n", memory_capacity_bytes=1, resolver=wrong("10.0.0.1")
     ),
     "no folder": lambda: PodFolders(wrong(None)),
-    "pods as one": lambda: Saying(source="file", pods=wrong(POD)),
-    "pods of nothing": lambda: Saying(source="file", pods=wrong((None,))),
+    "pods as one": lambda: PodUpdate(source="file", pods=wrong(POD)),
+    "pods of nothing": lambda: PodUpdate(source="file", pods=wrong((None,))),
     "an interval of text": lambda: Polling(period_s=wrong("20")),
     "an interval below 0": lambda: Polling(period_s=-1.0),
     "a folder that is None": lambda: FolderSource(wrong(None)),
-    "a saying that is a pod": lambda: merge_saying(wrong({}), wrong(POD)),
+    "an update that is a pod": lambda: merge_update(wrong({}), wrong(POD)),
     "a sink nowhere": lambda: FolderSink(wrong(None)),
     "statuses as documents": lambda: merge_status(wrong({}), wrong({}), could_run=False, now_unix_s=None),
     "a status of a document": lambda: status_of(wrong(MANIFEST), wrong(None)),

@@ -18,7 +18,7 @@ from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.topology import workload
-from nodealloc.topology import Outlook, Placed, Refusal, Snapshot, admit, explain
+from nodealloc.topology import Feasibility, Placed, Refusal, Snapshot, admit, explain
 from nodealloc.verdicts import NotYet
 
 GPU = "example.com/gpu"
@@ -40,7 +40,7 @@ def test_a_device_that_no_allocator_serves_is_refused_by_name() -> None:
     assert verdict.reason == f"OutOf{GPU}"
     assert "nobody on this node serves example.com/gpu (its allocators: cpu)" in str(verdict)
     assert str(pickle.loads(pickle.dumps(verdict))) == str(verdict)  # noqa: S301
-    assert explain(verdict).outlook is Outlook.NEVER_FITS
+    assert explain(verdict).feasibility is Feasibility.NEVER_FITS
 
 
 def test_a_typing_error_in_a_claim_is_refused_with_what_was_meant() -> None:

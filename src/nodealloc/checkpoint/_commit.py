@@ -11,7 +11,7 @@ from nodealloc.checkpoint._json import Json, Shape
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import DecodeError
 
-__all__ = ["Change", "Rename", "Script", "digest"]
+__all__ = ["Change", "RedoRecord", "Rename", "digest"]
 
 
 @attrs.frozen(kw_only=True)
@@ -49,7 +49,7 @@ class Rename:
 
 
 @attrs.frozen(kw_only=True)
-class Script:
+class RedoRecord:
     """Renames and removals that may be repeated from the start at any time."""
 
     renames: tuple[Rename, ...]
@@ -62,7 +62,7 @@ class Script:
         return JsonCheckpoint(kind="commit", version=1, value=value).marshal()
 
     @classmethod
-    def unpack(cls, data: bytes) -> Script | str:
+    def unpack(cls, data: bytes) -> RedoRecord | str:
         """As it was written, or why it cannot be believed."""
         record = judge(JsonCheckpoint.unmarshal, data)
         if isinstance(record, str):

@@ -16,7 +16,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 
-from nodealloc.checkpoint._commit import Change, Rename, Script, digest
+from nodealloc.checkpoint._commit import Change, RedoRecord, Rename, digest
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._guard import check_owner
@@ -73,7 +73,7 @@ class Directory:
     def __init__(self, path: str, files: Files) -> None:
         self.path = path
         self._files = files
-        self._unfinished: Script | None = None
+        self._unfinished: RedoRecord | None = None
         self._undo: Change | None = None
         self.descriptor = call("open", path, files.open, path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -111,11 +111,11 @@ class Directory:
         """
         names = self.names()
         if _RECORD in names:
-            script = self._script()
-            if isinstance(script, str):
+            redo = self._redo_record()
+            if isinstance(redo, str):
                 self._rename(_RECORD, aside(names, "@commit"))
-            elif self._was_committed(script, names):
-                self._finish(script)
+            elif self._was_committed(redo, names):
+                self._finish(redo)
             else:
                 self._remove(_RECORD)
                 self._flush()
@@ -144,16 +144,16 @@ class Directory:
                 made = self._prepare_all(some)
                 new += (Rename(one, name, digest(data)) for one, (name, data) in zip(made, some, strict=True))
             moves = (Rename(*pair) for pair in change.moves)
-            script = Script(renames=(*new, *moves), removes=change.removes)
+            redo = RedoRecord(renames=(*new, *moves), removes=change.removes)
             if change.steps() > 1:
-                record = self._prepare("@commit", script.pack())
+                record = self._prepare("@commit", redo.pack())
         except StoreFailedError:
             self._discard(step.source for step in new)
             raise
         if record is None:
-            self._commit_at_once(script, before)
+            self._commit_at_once(redo, before)
         else:
-            self._commit_by_record(script, record, [*(step.source for step in new), record])
+            self._commit_by_record(redo, record, [*(step.source for step in new), record])
 
     def settle(self) -> None:
         """Do what an earlier commit had to leave undone.
@@ -191,14 +191,14 @@ class Directory:
         """Give the descriptor back."""
         self._close(self.descriptor)
 
-    def _commit_at_once(self, script: Script, before: Mapping[str, bytes]) -> None:
-        touched = [step.target for step in script.renames if step.digest]
-        touched += script.removes
+    def _commit_at_once(self, redo: RedoRecord, before: Mapping[str, bytes]) -> None:
+        touched = [step.target for step in redo.renames if step.digest]
+        touched += redo.removes
         try:
-            self._run(script)
+            self._run(redo)
             self._flush()
         except StoreFailedError:
-            self._discard(step.source for step in script.renames if step.digest)
+            self._discard(step.source for step in redo.renames if step.digest)
             # A rename or flush that failed may still have happened: go back to what is known.
             self._undo = Change(
                 puts={name: before[name] for name in touched if name in before},
@@ -208,7 +208,7 @@ class Directory:
                 self.settle()
             raise
 
-    def _commit_by_record(self, script: Script, record: str, new: Sequence[str]) -> None:
+    def _commit_by_record(self, redo: RedoRecord, record: str, new: Sequence[str]) -> None:
         try:
             self._rename(record, _RECORD)
             self._flush()
@@ -217,14 +217,14 @@ class Directory:
             with contextlib.suppress(StoreFailedError):
                 self.settle()
             raise
-        self._unfinished = script
+        self._unfinished = redo
         # The commit stands: what fails from here on is done later, by this process or the next.
         with contextlib.suppress(StoreFailedError):
             self.settle()
 
-    def _script(self) -> Script | str:
+    def _redo_record(self) -> RedoRecord | str:
         try:
-            return Script.unpack(self.read(_RECORD))
+            return RedoRecord.unpack(self.read(_RECORD))
         except StoreFailedError as error:
             if error.code not in NO_FILE:
                 raise
@@ -238,28 +238,28 @@ class Directory:
                 raise
             self._rename(name, aside(names, name, kind=KEPT))
 
-    def _was_committed(self, script: Script, names: Sequence[str]) -> bool:
+    def _was_committed(self, redo: RedoRecord, names: Sequence[str]) -> bool:
         """Whether all new files of a record are there, under their old name or the new one.
 
         The record may have reached the disk without them when power went before
         the directory was flushed, and it may come back after a later commit: in
         both cases it says nothing about what the names should hold.
         """
-        for step in script.renames:
+        for step in redo.renames:
             name = step.source if step.source in names else step.target
             if step.digest and (name not in names or digest(self.read(name)) != step.digest):
                 return False
         return True
 
-    def _finish(self, script: Script) -> None:
-        self._run(script)
+    def _finish(self, redo: RedoRecord) -> None:
+        self._run(redo)
         self._flush()
         self._remove(_RECORD)
 
-    def _run(self, script: Script) -> None:
-        for step in script.renames:
+    def _run(self, redo: RedoRecord) -> None:
+        for step in redo.renames:
             self._rename(step.source, step.target, missing_is_done=True)
-        for name in script.removes:
+        for name in redo.removes:
             self._remove(name)
 
     def _prepare(self, name: str, data: bytes) -> str:

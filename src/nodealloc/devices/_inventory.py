@@ -12,7 +12,7 @@ from nodealloc._frozen import Frozen, freeze
 from nodealloc._lazy import lazy
 from nodealloc._typed import typed_fields, typed_methods, typed_on_error
 from nodealloc.devices._grants import NO_NODE
-from nodealloc.devices._life import DEVICE_LIFE, Happening, Phase
+from nodealloc.devices._life import DEVICE_LIFE, Phase, PluginEvent
 from nodealloc.idset import MAX_ID, NodeSet, bits
 
 __all__ = ["Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
@@ -249,7 +249,7 @@ class Inventory:
         """
         if generation <= self.generation:
             return self
-        moved = self._moved(Happening.REGISTERED, now_s)
+        moved = self._moved(PluginEvent.REGISTERED, now_s)
         said = PluginOptions() if options is None else options
         return attrs.evolve(moved, generation=generation, settled=False, trouble="", options=said)
 
@@ -257,32 +257,32 @@ class Inventory:
         self, generation: int, devices: DeviceList, options: PluginOptions, /, *, now_s: float
     ) -> Inventory:
         """After a full list from that registration; another's changes nothing."""
-        if generation != self.generation or not DEVICE_LIFE.takes(self.phase, Happening.LISTED):
+        if generation != self.generation or not DEVICE_LIFE.takes(self.phase, PluginEvent.LISTED):
             return self
         settled = self.settled or bool(devices.ids)
-        moved = self._moved(Happening.LISTED, now_s)
+        moved = self._moved(PluginEvent.LISTED, now_s)
         return attrs.evolve(moved, devices=devices, options=options, settled=settled)
 
     def ended(self, generation: int, trouble: str, /, *, now_s: float) -> Inventory:
         """After the end of that registration's stream; another's changes nothing."""
-        if generation != self.generation or not DEVICE_LIFE.takes(self.phase, Happening.ENDED):
+        if generation != self.generation or not DEVICE_LIFE.takes(self.phase, PluginEvent.ENDED):
             return self
         dark = attrs.evolve(self.devices, healthy=0)
-        return attrs.evolve(self._moved(Happening.ENDED, now_s), devices=dark, trouble=trouble)
+        return attrs.evolve(self._moved(PluginEvent.ENDED, now_s), devices=dark, trouble=trouble)
 
     def aged(self, *, now_s: float, grace_s: float) -> Inventory:
         """After the clock moved: gone once the grace period is over."""
         ends_s = self.grace_ends_s(grace_s)
         if ends_s is None or now_s < ends_s:
             return self
-        return attrs.evolve(self._moved(Happening.GRACE_OVER, now_s), devices=DeviceList())
+        return attrs.evolve(self._moved(PluginEvent.GRACE_OVER, now_s), devices=DeviceList())
 
     def grace_ends_s(self, grace_s: float, /) -> float | None:
         """When its grace period is over, on the caller's monotonic clock; None while none runs."""
-        return self.since_s + grace_s if DEVICE_LIFE.takes(self.phase, Happening.GRACE_OVER) else None
+        return self.since_s + grace_s if DEVICE_LIFE.takes(self.phase, PluginEvent.GRACE_OVER) else None
 
-    def _moved(self, happening: Happening, now_s: float) -> Inventory:
-        phase = DEVICE_LIFE.after(self.phase, happening)
+    def _moved(self, event: PluginEvent, now_s: float) -> Inventory:
+        phase = DEVICE_LIFE.after(self.phase, event)
         # Each list renews SERVING; "since when" would otherwise say "a moment ago" for ever.
         since_s = self.since_s if phase is self.phase is Phase.SERVING else now_s
         return attrs.evolve(self, phase=phase, since_s=since_s)

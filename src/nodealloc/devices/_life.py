@@ -6,7 +6,7 @@ import enum
 
 from nodealloc.dsw_asw import Transition, Transitions
 
-__all__ = ["DEVICE_LIFE", "Happening", "Phase"]
+__all__ = ["DEVICE_LIFE", "Phase", "PluginEvent"]
 
 
 class Phase(enum.Enum):
@@ -24,7 +24,7 @@ class Phase(enum.Enum):
     """The grace period is over: capacity is zero, grants stand."""
 
 
-class Happening(enum.Enum):
+class PluginEvent(enum.Enum):
     """What can happen to it."""
 
     REGISTERED = "registered"
@@ -37,7 +37,7 @@ class Happening(enum.Enum):
     """The grace period ran out without a new registration."""
 
 
-_S, _E = Phase, Happening
+_S, _E = Phase, PluginEvent
 
 DEVICE_LIFE = Transitions(
     name="plugin",
@@ -56,4 +56,4 @@ DEVICE_LIFE = Transitions(
         Transition(_S.GONE, _E.REGISTERED, _S.CONNECTING),
     ),
 )
-"""Where each happening leads; one that a phase does not take changes nothing."""
+"""Where each event leads; one that a phase does not take changes nothing."""

@@ -10,13 +10,13 @@ from nodealloc.idset import format_list
 from nodealloc.topology import Shortfall
 
 if TYPE_CHECKING:
-    from nodealloc.memblocks._static_policy import Question, Why
+    from nodealloc.memblocks._static_policy import Question, Unplaced
     from nodealloc.topology import NumaMask
 
 __all__ = ["refusal"]
 
 
-def refusal(question: Question, why: Why, /) -> Shortfall:
+def refusal(question: Question, why: Unplaced, /) -> Shortfall:
     """A shortfall that tells what never fits from what only does not fit now."""
     nodes = question.layout.mask if why.nodes is None else why.nodes & question.layout.mask
     row, wanted = _shortest(question, nodes)
@@ -29,7 +29,7 @@ def refusal(question: Question, why: Why, /) -> Shortfall:
     return Shortfall.told_by(tell, resource=resource, wanted=wanted, free=free, nodes=why.nodes)
 
 
-def _detail(question: Question, why: Why, resource: str, wanted: int, free: int) -> str:
+def _detail(question: Question, why: Unplaced, resource: str, wanted: int, free: int) -> str:
     where = "any NUMA node" if why.nodes is None else f"NUMA nodes {format_list(why.nodes)}"
     return (
         f"{resource}: {bytes_text(wanted)} asked on {where}, {bytes_text(free)} free there; "
@@ -50,7 +50,7 @@ def _shortest(question: Question, nodes: NumaMask) -> tuple[int, int]:
     return question.demand[-1]
 
 
-def _remedy(question: Question, why: Why) -> str:
+def _remedy(question: Question, why: Unplaced) -> str:
     layout, state = question.layout, question.state
     narrowest = layout.narrowest(question.demand)
     if narrowest > len(layout.nodes):

@@ -16,7 +16,7 @@ from nodealloc.memblocks._options import MemoryOptions
 from nodealloc.memblocks._state import Left, MemoryState
 from nodealloc.topology import CountedHints, NodeSets, NumaMask, TopologyHint
 
-__all__ = ["Question", "Why", "place"]
+__all__ = ["Question", "Unplaced", "place"]
 
 
 @attrs.frozen
@@ -133,7 +133,7 @@ def _alone(nodes: NumaMask) -> list[NumaMask]:
 
 
 @attrs.frozen
-class Why:
+class Unplaced:
     """Why no group was found.
 
     Attributes:
@@ -145,7 +145,7 @@ class Why:
     text: str
 
 
-def place(question: Question, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Why:
+def place(question: Question, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Unplaced:
     """The group of nodes that serves a demand under a merged affinity.
 
     The affinity itself where it has the bytes; else the narrowest candidate
@@ -154,20 +154,20 @@ def place(question: Question, affinity: TopologyHint, options: MemoryOptions) ->
     Source: kubelet ``cm/memorymanager/policy_static.go``; `MemoryOptions` are ours.
     """
     found = _placed(question, affinity, options)
-    if options.fall_back and isinstance(found, Why) and not affinity.preferred:
+    if options.fall_back and isinstance(found, Unplaced) and not affinity.preferred:
         anywhere = question.best()
         if anywhere is not None and anywhere.affinity is not None:
             return anywhere.affinity
     return found
 
 
-def _placed(question: Question, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Why:
+def _placed(question: Question, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Unplaced:
     nodes = affinity.affinity
     if nodes is None:
         return _chosen(question.best(), affinity, "no group of NUMA nodes has them free")
     nodes &= question.layout.mask
     if not nodes:
-        return Why(affinity.affinity, "the merged affinity names no node of this machine")
+        return Unplaced(affinity.affinity, "the merged affinity names no node of this machine")
     if options.strict:
         serves = question.serves(nodes) and not question.cut_by(nodes)
     else:
@@ -177,15 +177,17 @@ def _placed(question: Question, affinity: TopologyHint, options: MemoryOptions) 
         wider = question.best(containing=nodes)
         return _chosen(wider, affinity, "no group of NUMA nodes around the merged affinity has them free")
     if nodes & (nodes - 1) and question.cut_by(nodes):
-        return Why(nodes, "the merged affinity cuts through nodes or groups that serve other allocations")
+        return Unplaced(
+            nodes, "the merged affinity cuts through nodes or groups that serve other allocations"
+        )
     return nodes
 
 
-def _chosen(hint: TopologyHint | None, asked: TopologyHint, otherwise: str) -> NumaMask | Why:
+def _chosen(hint: TopologyHint | None, asked: TopologyHint, otherwise: str) -> NumaMask | Unplaced:
     if hint is None or hint.affinity is None:
-        return Why(asked.affinity, otherwise)
+        return Unplaced(asked.affinity, otherwise)
     if asked.preferred and not hint.preferred:
-        return Why(
+        return Unplaced(
             asked.affinity,
             f"only more nodes than would ever be needed have them free: mask {hint.affinity:#x}",
         )

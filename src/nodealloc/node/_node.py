@@ -14,11 +14,11 @@ from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
 from nodealloc.errors import ConfigurationError, RetryableError
+from nodealloc.node._admission import NodeAdmission, view_of
 from nodealloc.node._asked import Asked
 from nodealloc.node._decisions import Decisions, Verdict
 from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._holdings import Change, Held, Holdings
-from nodealloc.node._judge import Judge, view_of
 from nodealloc.node._ledger import Ledger
 from nodealloc.node._life import NodeState
 from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
@@ -107,7 +107,7 @@ class NodeAllocator:
             raise wrong("NodeAllocator, store", store, "a Store, such as FileStore(directory, FORMATS)")
         self._decisions = Decisions(Ledger.of(empty, kubelet_files, store))
         self._store = store
-        self._judge = Judge.of(chain)
+        self._admission = NodeAdmission.of(chain)
         self._holdings = Holdings(empty, view_of(empty) if view is None else view, store)
         self._runtime = runtime
         self._start = StartUp(self._write_start, runtime, patience_s=patience_s)
@@ -234,7 +234,7 @@ class NodeAllocator:
         try:
             return self._holdings.settle(
                 lambda held: self._decisions.resized(
-                    held, wanted, self._judge.resized(held, pod, is_edit=is_edit)
+                    held, wanted, self._admission.resized(held, pod, is_edit=is_edit)
                 )
             )
         except RetryableError as error:
@@ -390,7 +390,7 @@ class NodeAllocator:
 
     def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:
         """The answer, or None where the advisor said something that was not known: decide again."""
-        verdict = self._judge.admitted(held, asked)
+        verdict = self._admission.admitted(held, asked)
         if isinstance(verdict, Placed) and not verdict.repeated and self._has_news(verdict.snapshot):
             return None, None
         return self._settled(held, asked, verdict)
@@ -400,7 +400,7 @@ class NodeAllocator:
 
     def _unadvised(self, held: Held, asked: Asked) -> tuple[Verdict, Change | None]:
         """The same with what the advisor has said so far; waits for nobody."""
-        return self._settled(held, asked, self._judge.admitted(held, asked))
+        return self._settled(held, asked, self._admission.admitted(held, asked))
 
     def _settled(self, held: Held, asked: Asked, verdict: Verdict) -> tuple[Verdict, Change | None]:
         if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:

@@ -1,10 +1,10 @@
 """Which pods should be here: what sources say, merged; static pods, mirror pods, twins.
 
 ```text
-   files, HTTP, a watch ──▶ Saying ──▶ merge_saying(…) ──▶ changes, events, MergedSayings
-                                              pure                      │
-   Editions: which edition of a name is which pod                       ▼
-   successor(wanted, left): who has a name, one at a time        by_uid(), has_heard()
+   files, HTTP, a watch ──▶ PodUpdate ──▶ merge_update(…) ──▶ changes, events, MergedUpdates
+                                                pure                       │
+   Editions: which edition of a name is which pod                          ▼
+   successor(wanted, left): who has a name, one at a time           by_uid(), has_heard()
 ```
 
 - A *source* is where pods come from: the API, a folder, an address.
@@ -17,12 +17,12 @@ nothing may be destroyed:
 
     >>> from nodealloc.podspec import Container, Pod
     >>> web = Pod(uid="u", name="web", containers=(Container(name="app", image="web:1"),))
-    >>> first = merge_saying(MergedSayings(), Saying(source="file", pods=(web,)))
+    >>> first = merge_update(MergedUpdates(), PodUpdate(source="file", pods=(web,)))
     >>> [(one.op.value, [pod.name for pod in one.pods]) for one in first.changes]
     [('add', ['web'])]
     >>> first.merged.has_heard(["file", "api"])
     False
-    >>> gone = merge_saying(first.merged, Saying(source="file"))
+    >>> gone = merge_update(first.merged, PodUpdate(source="file"))
     >>> [(one.op.value, [pod.name for pod in one.pods]) for one in gone.changes]
     [('remove', ['web'])]
 
@@ -30,12 +30,12 @@ nothing may be destroyed:
 of the engine. `Rules()` is what is right, `KUBELET` is as recorded.
 """
 
-from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
+from nodealloc.podsources._changes import MergedUpdates, Merging, PodChange, PodUpdate, SourceOp
 from nodealloc.podsources._codec import SOURCE_ROWS, editions_from_checkpoint, editions_to_checkpoint
 from nodealloc.podsources._editions import Editions, Successor, Unfinished, successor
 from nodealloc.podsources._folder import FolderSource
 from nodealloc.podsources._http import HttpSource
-from nodealloc.podsources._merge import merge_saying
+from nodealloc.podsources._merge import merge_update
 from nodealloc.podsources._ports import Reading, Source
 from nodealloc.podsources._rules import KUBELET, Rules
 from nodealloc.podsources._sources import PodSources, Polling
@@ -47,14 +47,14 @@ __all__ = [
     "Editions",
     "FolderSource",
     "HttpSource",
-    "MergedSayings",
+    "MergedUpdates",
     "Merging",
     "PodChange",
     "PodSources",
+    "PodUpdate",
     "Polling",
     "Reading",
     "Rules",
-    "Saying",
     "Source",
     "SourceOp",
     "Successor",
@@ -62,7 +62,7 @@ __all__ = [
     "editions_from_checkpoint",
     "editions_to_checkpoint",
     "is_mirror_of",
-    "merge_saying",
+    "merge_update",
     "mirror_of",
     "successor",
 ]

@@ -13,7 +13,7 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
 from nodealloc.podspec import Pod
 
-__all__ = ["MergedSayings", "Merging", "PodChange", "Saying", "SourceOp"]
+__all__ = ["MergedUpdates", "Merging", "PodChange", "PodUpdate", "SourceOp"]
 
 
 class SourceOp(enum.Enum):
@@ -32,7 +32,7 @@ class SourceOp(enum.Enum):
     """Only the status that the source has of them differs."""
 
 
-def _named(_saying: object, _field: object, pods: tuple[Pod, ...]) -> None:
+def _named(_update: object, _field: object, pods: tuple[Pod, ...]) -> None:
     for pod in pods:
         if not pod.name:
             raise ConfigurationError(f"pod {pod.uid} has no name; sources tell pods apart by theirs")
@@ -45,7 +45,7 @@ def _source(_value: object, _field: object, source: str) -> None:
 
 @typed_fields
 @attrs.frozen(kw_only=True)
-class Saying:
+class PodUpdate:
     """One message of a source.
 
     Attributes:
@@ -79,7 +79,7 @@ class PodChange:
 
 
 @attrs.frozen(kw_only=True)
-class MergedSayings:
+class MergedUpdates:
     """All that sources have said so far.
 
     Attributes:
@@ -96,7 +96,7 @@ class MergedSayings:
 
     def has_heard(self, sources: Iterable[str], /) -> bool:
         """Whether each of them was heard once; nothing may be destroyed before."""
-        return self.heard >= names_in("MergedSayings.has_heard: sources", sources)
+        return self.heard >= names_in("MergedUpdates.has_heard: sources", sources)
 
     def by_uid(self) -> Mapping[str, Pod]:
         """Every pod of every source; of two with one uid that of the source whose name comes first."""
@@ -118,6 +118,6 @@ class Merging:
         events: Pods that were refused.
     """
 
-    merged: MergedSayings
+    merged: MergedUpdates
     changes: tuple[PodChange, ...] = ()
     events: tuple[PodEvent, ...] = ()

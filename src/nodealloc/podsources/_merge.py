@@ -10,13 +10,13 @@ import attrs
 from nodealloc._fields import fields_but
 from nodealloc._typed import typed
 from nodealloc.podfacts import EventKind, PodEvent, PodIdentity
-from nodealloc.podsources._changes import MergedSayings, Merging, PodChange, Saying, SourceOp
+from nodealloc.podsources._changes import MergedUpdates, Merging, PodChange, PodUpdate, SourceOp
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import LOCAL, SEEN
 from nodealloc.podspec import Pod
 from nodealloc.podspec._origin import SOURCE
 
-__all__ = ["merge_saying"]
+__all__ = ["merge_update"]
 
 _lasting: Final = fields_but(Pod, "status", "carried", "annotations", "creation_timestamp")
 """Without what may change, or change in part, while it stays what it is."""
@@ -25,26 +25,26 @@ _ORDER = (SourceOp.REMOVE, SourceOp.ADD, SourceOp.UPDATE, SourceOp.DELETE, Sourc
 
 
 @typed
-def merge_saying(
-    merged: MergedSayings, saying: Saying, /, *, seen: str = "", rules: Rules = RIGHT
+def merge_update(
+    merged: MergedUpdates, update: PodUpdate, /, *, seen: str = "", rules: Rules = RIGHT
 ) -> Merging:
     """Take in one message of a source.
 
     Args:
         merged: What is known.
-        saying: The message. A source counts as heard once it has said `SET`.
+        update: The message. A source counts as heard once it has said `SET`.
         seen: The time, as new pods carry it in the annotation
             `kubernetes.io/config.seen`.
         rules: Where the kubelet is wrong.
 
     Source: kubelet ``config/config.go``.
     """
-    work = _Work(merged, saying, seen, rules)
+    work = _Work(merged, update, seen, rules)
     work.do()
-    heard = merged.heard | {saying.source} if saying.op is SourceOp.SET else merged.heard
-    pods = {**merged.pods, saying.source: work.after}
-    twins = {**merged.twins, saying.source: tuple(work.twins)}
-    after = MergedSayings(pods=pods, heard=heard, twins=twins)
+    heard = merged.heard | {update.source} if update.op is SourceOp.SET else merged.heard
+    pods = {**merged.pods, update.source: work.after}
+    twins = {**merged.twins, update.source: tuple(work.twins)}
+    after = MergedUpdates(pods=pods, heard=heard, twins=twins)
     return Merging(
         merged=after,
         changes=tuple(work.changes(is_first=heard != merged.heard)),
@@ -55,20 +55,20 @@ def merge_saying(
 class _Work:
     """One message, while it is taken in."""
 
-    def __init__(self, merged: MergedSayings, saying: Saying, seen: str, rules: Rules) -> None:
-        self._before: Mapping[str, Pod] = merged.pods.get(saying.source, {})
-        self._waiting = merged.twins.get(saying.source, ())
-        self._saying = saying
+    def __init__(self, merged: MergedUpdates, update: PodUpdate, seen: str, rules: Rules) -> None:
+        self._before: Mapping[str, Pod] = merged.pods.get(update.source, {})
+        self._waiting = merged.twins.get(update.source, ())
+        self._update = update
         self._seen = seen
         self._rules = rules
         self._told: dict[SourceOp, list[Pod]] = {op: [] for op in _ORDER}
         self._known = dict(self._before)
-        self.after = {} if saying.op is SourceOp.SET else self._known
+        self.after = {} if update.op is SourceOp.SET else self._known
         self.twins: list[Pod] = []
         self.events: list[PodEvent] = []
 
     def do(self) -> None:
-        op, pods = self._saying.op, self._saying.pods
+        op, pods = self._update.op, self._update.pods
         if op is SourceOp.REMOVE:
             self._remove(pods)
         elif op is SourceOp.RECONCILE:
@@ -83,7 +83,7 @@ class _Work:
             self._told[SourceOp.REMOVE] += [pod for uid, pod in self._before.items() if uid not in self.after]
 
     def changes(self, *, is_first: bool) -> Iterator[PodChange]:
-        source = self._saying.source
+        source = self._update.source
         comes = (SourceOp.ADD, SourceOp.UPDATE, SourceOp.DELETE)
         silent = is_first and not any(self._told[op] for op in comes)
         for op in _ORDER:
@@ -121,7 +121,7 @@ class _Work:
     def _take(self, said: Pod) -> None:
         was = self._known.get(said.uid)
         if was is None:
-            marks = {SOURCE: self._saying.source, SEEN: self._seen}
+            marks = {SOURCE: self._update.source, SEEN: self._seen}
             self._tell(SourceOp.ADD, attrs.evolve(said, annotations={**said.annotations, **marks}))
             return
         said = attrs.evolve(said, name=was.name, namespace=was.namespace)
@@ -161,7 +161,7 @@ class _Work:
         """Full name to uid and uid to full name of known pods that go on."""
         going = {(pod.full_name, pod.uid) for pod in pods}
         named = {pod.full_name: pod.uid for pod in self._before.values()}
-        if self._saying.op is SourceOp.SET:
+        if self._update.op is SourceOp.SET:
             return {one: uid for one, uid in named.items() if (one, uid) in going}, {
                 uid: pod.full_name for uid, pod in self._before.items()
             }
@@ -169,7 +169,7 @@ class _Work:
         return held, {uid: one for one, uid in held.items()}
 
     def _refused(self, pod: Pod, holder: str, owner: str) -> PodEvent:
-        source = self._saying.source
+        source = self._update.source
         if not self._rules.keeps_known:
             message = (
                 f"Error validating pod {pod.name}_{pod.namespace}({pod.uid}) from {source} "

@@ -34,9 +34,9 @@ from nodealloc.dsw_asw import (
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodEvent
 from nodealloc.podsources._answers import FaultLines, SourceAnswer
-from nodealloc.podsources._changes import MergedSayings, Saying
+from nodealloc.podsources._changes import MergedUpdates, PodUpdate
 from nodealloc.podsources._editions import Editions, PodForms
-from nodealloc.podsources._merge import merge_saying
+from nodealloc.podsources._merge import merge_update
 from nodealloc.podsources._ports import Reading, Source, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
@@ -202,7 +202,7 @@ class PodSources(Group):
         self.answers: World[str, SourceAnswer] = World("answers of sources")
         self.editions: World[str, Editions] = World("editions of static pods")
         self._asked: World[str, int] = World("questions to sources")
-        self._merged = MergedSayings()
+        self._merged = MergedUpdates()
         self._forms = {name: PodForms() for name in sources}
         # What a reading brought that changed nothing: the very same pods change nothing again.
         self._unchanged: dict[str, tuple[tuple[Pod, ...], tuple[PodEvent, ...]]] = {}
@@ -261,7 +261,7 @@ class PodSources(Group):
         """Whether every source was heard once; until then nothing may be destroyed."""
         return self._merged.has_heard(self._names)
 
-    def merged(self) -> MergedSayings:
+    def merged(self) -> MergedUpdates:
         """All that the sources have said so far."""
         return self._merged
 
@@ -304,8 +304,8 @@ class PodSources(Group):
                     pods, rules=self._rules, forms=self._forms[source], has_ended=self._has_ended
                 )
                 self._keep(source, editions)
-            done = merge_saying(
-                self._merged, Saying(source=source, pods=pods), seen=self._seen(), rules=self._rules
+            done = merge_update(
+                self._merged, PodUpdate(source=source, pods=pods), seen=self._seen(), rules=self._rules
             )
             self._merged = done.merged
             if any(one.pods for one in done.changes):

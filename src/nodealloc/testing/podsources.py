@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from nodealloc import _attrs as attrs
-from nodealloc.podsources import MergedSayings, Reading, Saying, Source, merge_saying
+from nodealloc.podsources import MergedUpdates, PodUpdate, Reading, Source, merge_update
 from nodealloc.podspec import Pod
 from nodealloc.testing._told import in_words
 from nodealloc.testing.dsw_asw import ManualCancel
@@ -57,5 +57,5 @@ def check_source(source: Source, /, expected: Collection[str] | None = None) -> 
     right = brought if expected is None else sorted(expected)
     assert brought == right, f"it has {right}, and brings {brought}"
     assert len(set(names)) == len(names), "two pods have one full name; name one of them as a fault"
-    done = merge_saying(MergedSayings(), Saying(source="checked", pods=first.pods))
+    done = merge_update(MergedUpdates(), PodUpdate(source="checked", pods=first.pods))
     assert not done.events, f"merged, a pod is refused: {done.events[0].message}"

@@ -45,7 +45,8 @@ from nodealloc.topology._errors import (
     UnknownPolicyError,
     WorkLimitError,
 )
-from nodealloc.topology._explanation import explain
+from nodealloc.topology._explain import explain
+from nodealloc.topology._explanation import Explanation, Feasibility
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._holdings import Confinement, Holding, ResourceUse
 from nodealloc.topology._merge import Merged, merge
@@ -55,7 +56,6 @@ from nodealloc.topology._policy import Policy, PolicyName, Scope
 from nodealloc.topology._ports import Allocator, Availability, Reports, Serves, Shortfall
 from nodealloc.topology._restoring import Eviction, Move, RestorePlan
 from nodealloc.topology._snapshot import Affinities, NumaMachine, Snapshot
-from nodealloc.topology._story import Explanation, Outlook
 from nodealloc.topology._verdicts import TOPOLOGY_AFFINITY_ERROR, Placed, Refusal
 from nodealloc.verdicts import Admitted, NotYet
 
@@ -79,6 +79,7 @@ __all__ = [
     "DistanceError",
     "Eviction",
     "Explanation",
+    "Feasibility",
     "HintError",
     "Hints",
     "Holding",
@@ -95,7 +96,6 @@ __all__ = [
     "NumaMachine",
     "NumaMask",
     "NumaTopology",
-    "Outlook",
     "Owner",
     "Placed",
     "Policy",

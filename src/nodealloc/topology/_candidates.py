@@ -17,8 +17,8 @@ from nodealloc.topology._comparison import (
     MostAllocated,
     Narrowest,
 )
-from nodealloc.topology._compromise import Compromise
 from nodealloc.topology._hints import NumaMask, NumaTopology, TopologyHint
+from nodealloc.topology._non_preferred import NonPreferred
 from nodealloc.topology._policy import Policy, PolicyName
 from nodealloc.topology._preferred import Preferred
 from nodealloc.topology._reading import Reading
@@ -45,7 +45,7 @@ def candidates(
     """
     good = Preferred(reading, numa.mask, work)
     tolerant = policy.name is PolicyName.BEST_EFFORT
-    rest = Compromise(reading, numa.mask, work) if tolerant or policy.comparison is not None else None
+    rest = NonPreferred(reading, numa.mask, work) if tolerant or policy.comparison is not None else None
     ranked = _Ranked(policy, numa, rest, allocated, work)
     anywhere = numa.mask if policy.name is PolicyName.SINGLE_NUMA_NODE else -1
     for mask in ranked.ordered(_widths(policy, reading, numa.mask, good), good.ascending, preferred=True):
@@ -68,7 +68,7 @@ def best(
     single = policy.name is PolicyName.SINGLE_NUMA_NODE
     near = policy.comparison is None and policy.prefer_closest and not single
     if policy.comparison is not None:
-        rest = Compromise(reading, numa.mask, work)
+        rest = NonPreferred(reading, numa.mask, work)
         ranked = _Ranked(policy, numa, rest, allocated, work)
         for mask in ranked.ordered(_widths(policy, reading, numa.mask, good), good.ascending, preferred=True):
             return mask, True
@@ -79,7 +79,7 @@ def best(
         found = good.nearest(width, numa) if near else good.lowest(width)
         if found is not None:
             return found, True
-    return None if single else (Compromise(reading, numa.mask, work).best(numa, near=near), False)
+    return None if single else (NonPreferred(reading, numa.mask, work).best(numa, near=near), False)
 
 
 def _widths(policy: Policy, reading: Reading, full: NumaMask, good: Preferred) -> Iterator[int]:
@@ -101,7 +101,7 @@ class _Ranked:
         self,
         policy: Policy,
         numa: NumaTopology,
-        rest: Compromise | None,
+        rest: NonPreferred | None,
         allocated: Mapping[int, float],
         work: Work,
     ) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from nodealloc.idset import bits
+from nodealloc.topology._bitmap_index import BitmapIndex
 from nodealloc.topology._hints import NumaMask
-from nodealloc.topology._lanes import Lanes
 from nodealloc.topology._walk import Keep, walk
 from nodealloc.topology._work import Work
 
@@ -36,7 +36,7 @@ class CommonSets:
         self.nodes: tuple[int, ...] = tuple(bits(common))
         self._common = common
         self._work = work
-        self._lists = [Lanes(masks, self.nodes) for masks in lists]
+        self._lists = [BitmapIndex(masks, self.nodes) for masks in lists]
         self._having = [[one.having[node] for one in self._lists] for node in self.nodes]
         work.spend(sum(map(len, lists)) * len(self.nodes) // 8)
 

@@ -1,185 +1,241 @@
-"""Why a workload was refused, as fields, as a few lines, and as JSON."""
+"""Values only: the long story of a refusal, in fields, in lines and as JSON has it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import enum
+from collections.abc import Mapping
 
-import attrs
-
-from nodealloc._typed import typed
-from nodealloc.topology._admission import admit
-from nodealloc.topology._asking import hints_of, released, reports_of
-from nodealloc.topology._claims import Claim, Workload
-from nodealloc.topology._errors import NoEvidenceError, WorkLimitError
-from nodealloc.topology._evidence import Evidence
-from nodealloc.topology._hints import Hints, NumaMask
-from nodealloc.topology._options import Options, narrowed, options_of
+from nodealloc import _attrs as attrs
+from nodealloc._frozen import Frozen, freeze
+from nodealloc._units import amount_text
+from nodealloc.idset import format_list
+from nodealloc.podspec import Json
+from nodealloc.topology._hints import NumaMask, TopologyHint
 from nodealloc.topology._policy import PolicyName
-from nodealloc.topology._ports import Availability
-from nodealloc.topology._snapshot import Affinities, Snapshot
-from nodealloc.topology._story import Explanation, Outlook, ResourceView, Veto, WeakerFit
-from nodealloc.topology._verdicts import TOPOLOGY_WORK_LIMIT, Placed, Refusal
-from nodealloc.verdicts import NotYet
+from nodealloc.topology._ports import Shortfall
+from nodealloc.topology._snapshot import Affinities
+from nodealloc.topology._wording import (
+    hint_dict,
+    node_list,
+    nodes_text,
+    shortfall_dict,
+    shortfall_line,
+    where,
+)
 
-__all__ = ["explain"]
+__all__ = ["Explanation", "Feasibility", "ResourceView", "Veto", "WeakerFit"]
 
-_WORK_UNITS = 100_000
-"""Work that may be spent on each question to a node that is not the one that was asked."""
+_SHOWN = 4
+"""Parts of one kind in the text; the fields have them all."""
 
-_SEARCH_STEPS = 1000
-"""Claims that are tried to tell whether a search would help; more would make explaining slow."""
+_FEASIBILITY_WORDS: Mapping[str, str] = {
+    "never-fits": "never fits here, not even on the emptied node",
+    "never-preferred": "never fits here under this policy, not even on the emptied node",
+    "no-room": "fits the emptied node; too little is free now",
+    "not-preferred": "fits now, but not as preferred",
+    "undecided": "not decided: given up after the counted work, with no proof that it does not fit",
+    "unlucky-order": "fits now if earlier members leave the right nodes (option search-whole-pod)",
+}
 
 
-@typed
-def explain(refusal: Refusal, /) -> Explanation:
-    """The long story of a refusal: what was free, who vetoed what, and what would help.
+class Feasibility(enum.Enum):
+    """Whether waiting, or a weaker policy, would help."""
 
-    It asks the allocators and `admit` again, about other policies and about the
-    emptied node: the work of ten to some hundred admissions, each time that it
-    is called. Nothing changes by it.
+    NEVER_FITS = "never-fits"
+    """Not even the emptied node takes it under the weakest policy."""
+    NEVER_PREFERRED = "never-preferred"
+    """Not even the emptied node takes it under this policy; a weaker one would."""
+    NO_ROOM = "no-room"
+    """The emptied node takes it; now not even a weaker policy would."""
+    NOT_PREFERRED = "not-preferred"
+    """It fits now, but not as this policy wants it; a weaker one would let it in."""
+    UNLUCKY_ORDER = "unlucky-order"
+    """It fits now under this very policy; a search over the whole pod finds how."""
+    UNDECIDED = "undecided"
+    """Nobody knows: telling would take more work than may be spent on it."""
 
-    Raises:
-        NoEvidenceError: The refusal was pickled, or made by hand.
-        ProviderError: An allocator raised, or answered with nonsense.
+
+@attrs.frozen(kw_only=True)
+class ResourceView:
+    """One resource as it was asked for and found.
+
+    Attributes:
+        provider: Who manages it.
+        resource: Its name.
+        wanted: In the resource's unit; None when the provider reports nothing.
+        free: Node id to what is free there; -1 for what has no node.
+        allocatable: Node id to what could ever be granted there.
+        possible: Masks that were hinted, ascending by width; None for "any node".
+        preferred: Those among them that were preferred.
     """
-    evidence = refusal.evidence
-    if evidence is None:
-        raise NoEvidenceError(refusal.workload, refusal.reason)
-    snapshot = evidence.snapshot
-    names = [allocator.name for allocator in evidence.allocators]
-    options = options_of(_hints(evidence, refusal.claims), snapshot.numa.mask, names)
-    if snapshot.policy.name is PolicyName.SINGLE_NUMA_NODE:
-        options = [narrowed(one) for one in options]
-    weaker = _weaker(evidence)
-    return Explanation(
-        workload=refusal.workload,
-        members=tuple(claim.owner.member for claim in refusal.claims),
-        reason=refusal.reason,
-        policy=snapshot.policy.name,
-        outlook=_outlook(evidence, refusal.reason, weaker),
-        hint=refusal.hint,
-        resources=_resources(reports_of(evidence.allocators, refusal.claims), options),
-        vetoes=_vetoes(options, snapshot.numa.mask),
-        weaker=weaker,
-        shortfall=refusal.shortfall,
-    )
+
+    provider: str
+    resource: str
+    wanted: int | None = None
+    free: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
+    allocatable: Mapping[int, int] = attrs.field(factory=Frozen[int, int], validator=freeze)
+    possible: tuple[NumaMask | None, ...] = ()
+    preferred: tuple[NumaMask | None, ...] = ()
 
 
-def _hints(evidence: Evidence, claims: Sequence[Claim]) -> Sequence[Hints]:
-    """What the allocators answered; they are pure, so they answer it again."""
-    if evidence.snapshot.policy.name is PolicyName.NONE:
-        return ()
-    answers = hints_of(evidence.allocators, claims)
-    return () if isinstance(answers, NotYet) else answers
+@attrs.frozen(kw_only=True)
+class Veto:
+    """Who kept a mask from being chosen.
+
+    Attributes:
+        mask: A mask that somebody preferred.
+        provider: Who did not.
+        resource: For which resource.
+        possible: Whether it would at least have served (a hint, not preferred).
+    """
+
+    mask: NumaMask
+    provider: str
+    resource: str
+    possible: bool
 
 
-def _weaker(evidence: Evidence) -> WeakerFit | None:
-    snapshot = evidence.snapshot
-    for name in snapshot.policy.name.weaker:
-        affinity = _known_to_fit(_under(snapshot, name), evidence.workload)
-        if affinity is not None:
-            return WeakerFit(policy=name, affinity=affinity)
-    return None
+@attrs.frozen(kw_only=True)
+class WeakerFit:
+    """What a weaker policy would have done with the same node.
+
+    Attributes:
+        policy: The strictest weaker policy that lets the workload in.
+        affinity: Member to its hint there.
+    """
+
+    policy: PolicyName
+    affinity: Affinities
 
 
-def _fits(snapshot: Snapshot, workload: Workload) -> Affinities | None:
-    """Where a node would place it, or None; raises `WorkLimitError` where that is not known."""
-    verdict = admit(snapshot, workload)
-    if isinstance(verdict, Refusal) and verdict.exhausted:
-        raise WorkLimitError(snapshot.policy.work_units)
-    return verdict.affinity if isinstance(verdict, Placed) else None
+@attrs.frozen(kw_only=True)
+class Explanation:
+    """The long story of a refusal.
+
+    Attributes:
+        workload: Its key.
+        members: Whose claims failed.
+        reason: The kubelet's name.
+        policy: By which the node goes.
+        feasibility: Whether waiting or a weaker policy would help.
+        hint: What the hints had merged to.
+        resources: What was asked for, and what was free.
+        vetoes: Which provider kept which mask from being chosen.
+        weaker: What a weaker policy would have done, or None.
+        shortfall: What the allocator said that did not grant, or None.
+    """
+
+    workload: str
+    members: tuple[str, ...]
+    reason: str
+    policy: PolicyName
+    feasibility: Feasibility
+    hint: TopologyHint
+    resources: tuple[ResourceView, ...]
+    vetoes: tuple[Veto, ...]
+    weaker: WeakerFit | None
+    shortfall: Shortfall | None
+
+    @property
+    def text(self) -> str:
+        """A few lines for people."""
+        return "\n".join(lines(self))
+
+    def as_dict(self) -> Mapping[str, Json]:
+        """The same as JSON has it; masks are lists of node ids, None is null."""
+        return as_dict(self)
 
 
-def _known_to_fit(snapshot: Snapshot, workload: Workload) -> Affinities | None:
-    """Where a node would place it; None when nowhere, or when nobody knows."""
-    try:
-        return _fits(snapshot, workload)
-    except WorkLimitError:
-        return None
-
-
-def _under(snapshot: Snapshot, name: PolicyName) -> Snapshot:
-    units = min(_WORK_UNITS, snapshot.policy.work_units)
-    return attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, name=name, work_units=units))
-
-
-def _outlook(evidence: Evidence, reason: str, weaker: WeakerFit | None) -> Outlook:
-    if reason == TOPOLOGY_WORK_LIMIT:
-        return Outlook.UNDECIDED
-    try:
-        return _decided(evidence, weaker)
-    except WorkLimitError:
-        return Outlook.UNDECIDED
-
-
-def _decided(evidence: Evidence, weaker: WeakerFit | None) -> Outlook:
-    snapshot, workload = evidence.snapshot, evidence.workload
-    steps = min(_SEARCH_STEPS, snapshot.policy.search_steps)
-    units = min(_WORK_UNITS, snapshot.policy.work_units)
-    searching = attrs.evolve(
-        snapshot, policy=attrs.evolve(snapshot.policy, search=True, search_steps=steps, work_units=units)
-    )
-    if not snapshot.policy.search and _known_to_fit(searching, workload) is not None:
-        return Outlook.UNLUCKY_ORDER
-    emptied = _emptied(snapshot)
-    if _fits(emptied, workload) is not None:
-        return Outlook.NOT_PREFERRED if weaker else Outlook.NO_ROOM
-    if weaker or any(_fits(_under(emptied, name), workload) for name in snapshot.policy.name.weaker):
-        return Outlook.NEVER_PREFERRED
-    return Outlook.NEVER_FITS
-
-
-def _emptied(snapshot: Snapshot) -> Snapshot:
-    allocators = snapshot.allocators
-    for workload in snapshot.admitted:
-        allocators = released(allocators, workload, None)
-    return attrs.evolve(snapshot, allocators=allocators, admitted={})
-
-
-def _resources(
-    reports: Sequence[tuple[str, Availability]], options: Sequence[Options]
-) -> tuple[ResourceView, ...]:
-    views: dict[tuple[str, str], ResourceView] = {
-        (one.provider, one.resource): ResourceView(
-            provider=one.provider,
-            resource=one.resource,
-            possible=_shown(one.masks, any_node=one.any_node),
-            preferred=_shown(one.good, any_node=one.any_good),
+def lines(story: Explanation) -> list[str]:
+    """An explanation, a few lines long."""
+    who = f"{story.workload}/{story.members[0]}" if len(story.members) == 1 else story.workload
+    told = [
+        f"{who}: {story.reason} under {story.policy.value}: {_FEASIBILITY_WORDS[story.feasibility.value]}"
+    ]
+    if story.shortfall is not None:
+        told.append("  " + (story.shortfall.detail or shortfall_line(story.shortfall)))
+    told += ["  " + _resource_line(view) for view in story.resources]
+    told += ["  " + _veto_line(veto) for veto in story.vetoes[:_SHOWN]]
+    if len(story.vetoes) > _SHOWN:
+        told.append(f"  and {len(story.vetoes) - _SHOWN} more vetoes")
+    if story.weaker is not None:
+        places = ", ".join(
+            f"{member} on {where(hint.affinity)}" for member, hint in story.weaker.affinity.items()
         )
-        for one in options
+        told.append(f"  would fit under {story.weaker.policy.value}: {places}")
+    return told
+
+
+def _resource_line(view: ResourceView) -> str:
+    asked = ""
+    if view.wanted is not None:
+        asked = f" {amount_text(view.resource, view.wanted)} wanted; free: {_free(view)};"
+    masks = [format_list(mask) for mask in view.possible if mask is not None]
+    more = f" and {len(masks) - _SHOWN} wider" if len(masks) > _SHOWN else ""
+    possible = " or ".join(masks[:_SHOWN]) + more if masks else _anywhere(view)
+    return f"{view.resource} ({view.provider}):{asked} possible nodes: {possible}"
+
+
+def _anywhere(view: ResourceView) -> str:
+    """Without any set of nodes: whether the provider has no preference, or nothing that would do."""
+    most = sum(view.allocatable.values())
+    lacking = view.wanted is not None and view.allocatable and view.wanted > most
+    return "any" if None in view.preferred and not lacking else "none"
+
+
+def _free(view: ResourceView) -> str:
+    """Amounts with their nodes; nodes of one amount together, nodes without any left out."""
+    nodes: dict[int, int] = {}
+    for node, amount in sorted(view.free.items()):
+        if amount:
+            nodes[amount] = nodes.get(amount, 0) | (1 << node if node >= 0 else 0)
+    parts = [f"{amount_text(view.resource, amount)} on {nodes_text(mask)}" for amount, mask in nodes.items()]
+    more = [f"more on {len(parts) - _SHOWN} other sets of nodes"] if len(parts) > _SHOWN else []
+    return ", ".join(parts[:_SHOWN] + more) or "nothing"
+
+
+def _veto_line(veto: Veto) -> str:
+    how = "possible, not preferred" if veto.possible else "impossible"
+    return f"{nodes_text(veto.mask)} vetoed by {veto.provider} for {veto.resource}: {how}"
+
+
+def as_dict(story: Explanation) -> Mapping[str, Json]:
+    """An explanation as JSON has it."""
+    weaker, short = story.weaker, story.shortfall
+    return {
+        "workload": story.workload,
+        "members": list(story.members),
+        "reason": story.reason,
+        "policy": story.policy.value,
+        "feasibility": story.feasibility.value,
+        "hint": hint_dict(story.hint),
+        "resources": [_view_dict(view) for view in story.resources],
+        "vetoes": [
+            {
+                "nodes": node_list(veto.mask),
+                "provider": veto.provider,
+                "resource": veto.resource,
+                "possible": veto.possible,
+            }
+            for veto in story.vetoes
+        ],
+        "weaker": None if weaker is None else _weaker_dict(weaker),
+        "shortfall": None if short is None else shortfall_dict(short),
     }
-    for provider, report in reports:
-        view = views.get((provider, report.resource)) or ResourceView(
-            provider=provider, resource=report.resource, possible=(None,), preferred=(None,)
-        )
-        views[provider, report.resource] = attrs.evolve(
-            view, wanted=report.wanted, free=dict(report.free), allocatable=dict(report.allocatable)
-        )
-    return tuple(views.values())
 
 
-def _shown(masks: frozenset[NumaMask], *, any_node: bool) -> tuple[NumaMask | None, ...]:
-    ordered = tuple(by_width(masks))
-    return (*ordered, None) if any_node and not masks else ordered
+def _view_dict(view: ResourceView) -> Json:
+    return {
+        "provider": view.provider,
+        "resource": view.resource,
+        "wanted": view.wanted,
+        "free": {str(node): amount for node, amount in sorted(view.free.items())},
+        "allocatable": {str(node): amount for node, amount in sorted(view.allocatable.items())},
+        "possible": [node_list(mask) for mask in view.possible],
+        "preferred": [node_list(mask) for mask in view.preferred],
+    }
 
 
-def by_width(masks: Iterable[NumaMask]) -> list[NumaMask]:
-    """Narrow masks first, then low ones."""
-    return sorted(sorted(masks), key=int.bit_count)
-
-
-def _vetoes(options: Sequence[Options], machine: NumaMask) -> tuple[Veto, ...]:
-    wished: set[NumaMask] = set()
-    for one in options:
-        wished |= one.good
-    return tuple(
-        Veto(
-            mask=mask,
-            provider=one.provider,
-            resource=one.resource,
-            possible=one.allows(mask) or (one.any_node and mask & machine != 0 and bool(one.masks)),
-        )
-        for mask in by_width(wished)
-        for one in options
-        if not one.prefers(mask) and not one.any_good
-    )
+def _weaker_dict(weaker: WeakerFit) -> Json:
+    places: dict[str, Json] = {member: hint_dict(hint) for member, hint in weaker.affinity.items()}
+    return {"policy": weaker.policy.value, "affinity": places}

@@ -13,11 +13,11 @@ from functools import lru_cache, partial
 from itertools import compress
 from typing import Final
 
-from nodealloc.topology._compromise_of_bits import compromise as of_bits
-from nodealloc.topology._compromise_of_lists import compromise
 from nodealloc.topology._counted import CountedHints
 from nodealloc.topology._hints import Hints, NumaMask, NumaTopology, TopologyHint
 from nodealloc.topology._node_sets import ListedHints, NodeSets
+from nodealloc.topology._non_preferred_of_bits import best_non_preferred as of_bits
+from nodealloc.topology._non_preferred_of_lists import best_non_preferred
 from nodealloc.topology._outcome import Merged
 from nodealloc.topology._policy import Policy
 from nodealloc.topology._small_machine import ANYWHERE, NODES, Said, SmallMachine
@@ -123,7 +123,9 @@ def of_lists(
             each.append(says)
         good = _common(each, machine) if possible else 0
         if not good:
-            return outcomes[compromise(lists, each, machine, policy, numa, work=work, near=kind & 1 == 1)]
+            return outcomes[
+                best_non_preferred(lists, each, machine, policy, numa, work=work, near=kind & 1 == 1)
+            ]
         if kind & 1 and good & good - 1:
             return machine.preferred[_closest(good, machine, numa)]
         return machine.preferred[(good & -good).bit_length() - 1]
@@ -205,7 +207,7 @@ def _of_sets(
         if found is not None:
             return outcomes[machine.place[found] if found else -1]
         plain, each = [[*one] for one in lists], [_says(one.sets, machine) for one in lists]
-        return outcomes[compromise(plain, each, machine, policy, numa, work=work, near=near)]
+        return outcomes[best_non_preferred(plain, each, machine, policy, numa, work=work, near=near)]
     best = every.lowest(common)
     if near and (best & best - 1 or not numa.even):
         best = numa.closest(tuple(_masks(common & every.widths[best.bit_count()])))

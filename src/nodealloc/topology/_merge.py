@@ -3,7 +3,7 @@
 What kubelets see every day, lists of hints on at most eight nodes, is settled as
 bare integers (`_listed`). Anything else is read at length (`_reading`): a mask
 that all resources prefer wins (`_preferred`); without one, the best of what
-comes out when each resource chooses (`_compromise`). Nothing is remembered.
+comes out when each resource chooses (`_non_preferred`). Nothing is remembered.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The sets of one width that lists of masks can have in common: list by list, the scarcest first.
+"""The sets of one width that lists of masks can have in common: list by list, the most constrained first.
 
 Where sets of the right width are rare, neither trying them in order nor
 intersecting all masks ends soon. Here the list that leaves the fewest choices
 is asked next, and a set is given up as soon as one of the lists that are left
 has no mask with enough of its nodes. All masks of all lists stand side by side
-as the bits of one integer (`Lanes` has them list by list), so that the question
+as the bits of one integer (`BitmapIndex` has them list by list), so that the question
 is put to all lists at once.
 """
 

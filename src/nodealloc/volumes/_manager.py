@@ -28,11 +28,12 @@ from nodealloc.dsw_asw import (
 from nodealloc.podfacts import PodLife, PodSource
 from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
+from nodealloc.volumes._desired_world import DesiredWorldWriter
 from nodealloc.volumes._domain import VolumeDomain
 from nodealloc.volumes._lost_mounts import LostMounts
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId
 from nodealloc.volumes._plan import Task, is_right
-from nodealloc.volumes._populator import PodWish, Populated, Populator
+from nodealloc.volumes._populator import DesiredPod, Populated, Populator
 from nodealloc.volumes._ports import (
     AttachVerifier,
     ClaimResolver,
@@ -46,7 +47,6 @@ from nodealloc.volumes._states import MountState
 from nodealloc.volumes._sub_paths import SubPaths
 from nodealloc.volumes._takeover import Takeover
 from nodealloc.volumes._views import PodVolume, Views
-from nodealloc.volumes._wanting import Wanting
 
 __all__ = ["VolumeManager"]
 
@@ -107,7 +107,7 @@ class VolumeManager(Group):
         clock = SystemClock() if clock is None else clock
         self.desired: Final = World[VolumeId, DesiredVolume]("desired volumes")
         self.actual: Final = World[VolumeId, ActualVolume]("actual volumes")
-        self._wishes = World[str, PodWish]("pods")
+        self._desired_pods = World[str, DesiredPod]("pods")
         self._populated = World[str, Populated]("populated pods")
         self._adoption = Adoption(pods, self._populated, self.desired, self.actual)
         self._domain = VolumeDomain(
@@ -115,7 +115,7 @@ class VolumeManager(Group):
         )
         self._populating = Reconciler(
             Populator(self._plugins, claims, self.actual, clock),
-            desired=self._wishes,
+            desired=self._desired_pods,
             actual=self._populated,
             executor=executor,
             clock=clock,
@@ -134,8 +134,8 @@ class VolumeManager(Group):
             observer=observer,
         )
         super().__init__(self._populating, self._mounting, name="volumes")
-        self._wanting = Wanting(
-            self._wishes, self._populated, self.desired, self._adoption.release, self._wake
+        self._writer = DesiredWorldWriter(
+            self._desired_pods, self._populated, self.desired, self._adoption.release, self._wake
         )
         self._lost: LostMounts | None = None
         if mounts is not None:
@@ -168,30 +168,30 @@ class VolumeManager(Group):
         sighting = self._pods.get(uid)
         if sighting is None or sighting.life is PodLife.ENDED:
             if self._pods.is_ready():
-                self._wishes.drop(uid, by="pod source")
+                self._desired_pods.drop(uid, by="pod source")
         elif sighting.life is PodLife.WANTED:
             pod = sighting.pod
 
-            def wish(before: PodWish | None) -> PodWish:
+            def changed(before: DesiredPod | None) -> DesiredPod:
                 if before is None:
-                    return PodWish(pod=pod, generation=next(self._numbers))
+                    return DesiredPod(pod=pod, generation=next(self._numbers))
                 return attrs.evolve(before, pod=pod)
 
-            self._wishes.alter(uid, wish, by="pod source")
+            self._desired_pods.alter(uid, changed, by="pod source")
         self._adoption.release(uid)
 
     def pods_changed(self) -> None:
         """Look at every pod: at start, when the source becomes ready, and when events may be lost."""
-        uids = dict.fromkeys([*self._pods.uids(), *self._wishes.snapshot(), *self._adoption.pods()])
+        uids = dict.fromkeys([*self._pods.uids(), *self._desired_pods.snapshot(), *self._adoption.pods()])
         for uid in uids:
             self.pod_changed(uid)
         self._adoption.await_pods(uids)
 
     def refresh(self, uid: str, /) -> None:
         """Resolve a pod's volumes anew: a claim grew, a config changed. An unknown pod is no error."""
-        self._wishes.alter(
+        self._desired_pods.alter(
             uid,
-            lambda wish: None if wish is None else attrs.evolve(wish, refresh=wish.refresh + 1),
+            lambda pod: None if pod is None else attrs.evolve(pod, refresh=pod.refresh + 1),
             by="refresh",
         )
 
@@ -220,7 +220,7 @@ class VolumeManager(Group):
     @override
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        return super().has_work or self._wanting.has_work or (self._lost is not None and self._lost.has_work)
+        return super().has_work or self._writer.has_work or (self._lost is not None and self._lost.has_work)
 
     @override
     def seconds_to_next(self) -> float | None:
@@ -232,7 +232,7 @@ class VolumeManager(Group):
     def reconcilers(self) -> Iterator[Passing]:
         """Pods, what they want, volumes, and the look for lost mounts."""
         yield self._populating
-        yield self._wanting
+        yield self._writer
         yield self._mounting
         if self._lost is not None:
             yield self._lost
@@ -240,7 +240,7 @@ class VolumeManager(Group):
     @override
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more and wait for what runs; mounts stay. Returns what still runs."""
-        self._wanting.close()
+        self._writer.close()
         if self._lost is not None:
             self._lost.close()
         return super().close(timeout_s)
@@ -306,10 +306,10 @@ class VolumeManager(Group):
     def _populated_wait(self, uid: str) -> Wait[str]:
         self.pod_changed(uid)
 
-        def lacks(_uid: str, wish: PodWish | None, populated: Populated | None) -> str:
-            if wish is None:
+        def lacks(_uid: str, desired: DesiredPod | None, populated: Populated | None) -> str:
+            if desired is None:
                 return "this pod is not known, or has ended"
-            if populated is None or populated.wish != wish:
+            if populated is None or populated.desired != desired:
                 return "its volumes are not resolved yet"
             return "; ".join(map(str, populated.errors.values()))
 

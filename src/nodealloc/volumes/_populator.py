@@ -14,14 +14,14 @@ from nodealloc.volumes._model import ActualVolume, Use, VolumeId, VolumeMode, Vo
 from nodealloc.volumes._paths import check_names
 from nodealloc.volumes._ports import ClaimResolver
 
-__all__ = ["CLAIM", "PodWish", "Populated", "Populator"]
+__all__ = ["CLAIM", "DesiredPod", "Populated", "Populator"]
 
 CLAIM = "persistentVolumeClaim"
 """Kind of a pod's volume that a `ClaimResolver` turns into a volume."""
 
 
 @attrs.frozen(kw_only=True)
-class PodWish:
+class DesiredPod:
     """A pod that is to have its volumes.
 
     Attributes:
@@ -37,16 +37,16 @@ class PodWish:
 
 @attrs.frozen(kw_only=True)
 class Populated:
-    """What came of a wish.
+    """What came of a pod that is to have its volumes.
 
     Attributes:
-        wish: The wish that was looked at.
+        desired: The pod as it was looked at.
         resolved: The pod's name of each volume to the volume and how the pod uses it.
         errors: The pod's name of each volume that could not be resolved, and why.
         again_at_s: When to look again, since content changes untold; None for never.
     """
 
-    wish: PodWish
+    desired: DesiredPod
     resolved: Mapping[str, tuple[VolumeSpec, Use]] = attrs.field(factory=dict[str, tuple[VolumeSpec, Use]])
     errors: Mapping[str, Exception] = attrs.field(factory=dict[str, Exception])
     again_at_s: float | None = None
@@ -73,7 +73,7 @@ class Resolution:
 
 
 class Populator:
-    """Rules for the engine: a pod's wish is desired, what was populated of it is actual.
+    """Rules for the engine: a pod is desired, what was populated of it is actual.
 
     One pod is one key, so a slow claim of one pod delays no other, and a pod's
     errors and back-off are its own and die with it.
@@ -92,27 +92,27 @@ class Populator:
         self._actual = actual
         self._clock = clock
 
-    def plan(self, view: View[str, PodWish, Populated, PodWish], /) -> Plan[Populated, PodWish]:
-        """Resolve a new or changed wish, or one with errors; forget one that is gone."""
-        wish, have = view.want, view.have
-        if wish is None:
+    def plan(self, view: View[str, DesiredPod, Populated, DesiredPod], /) -> Plan[Populated, DesiredPod]:
+        """Resolve a new or changed pod, or one with errors; forget one that is gone."""
+        desired, have = view.want, view.have
+        if desired is None:
             return Plan(have=None)
-        if have is not None and have.wish == wish and not have.errors:
+        if have is not None and have.desired == desired and not have.errors:
             due_s = have.again_at_s
             if due_s is None or view.now_s < due_s:
                 return Plan(again_at_s=due_s)
-        step = Step(scope=(view.key,), verb="resolve", detail=wish, phase=1, subject=wish.generation)
+        step = Step(scope=(view.key,), verb="resolve", detail=desired, phase=1, subject=desired.generation)
         return Plan(steps=[step])
 
-    def perform(self, step: Step[PodWish], _cancel: Cancel, /) -> Resolution | Failed[Resolution]:
+    def perform(self, step: Step[DesiredPod], _cancel: Cancel, /) -> Resolution | Failed[Resolution]:
         """Look at each volume that the pod's containers use."""
-        wish = step.detail
+        desired = step.detail
         volumes: dict[str, tuple[VolumeSpec, Use]] = {}
         errors: dict[str, Exception] = {}
         fresh_s: list[float] = []
-        for name in _used(wish.pod):
+        for name in _used(desired.pod):
             try:
-                volumes[name] = self._resolve(wish, name)
+                volumes[name] = self._resolve(desired, name)
                 fresh_s += self._fresh_s(volumes[name][0])
             except NodeallocError as error:
                 errors[name] = error
@@ -120,27 +120,29 @@ class Populator:
                 errors[name] = InvalidVolumeError(name, f"resolving it raised {error!r}")
         again_at_s = self._clock.monotonic_s() + min(fresh_s) if fresh_s else None
         resolution = Resolution(volumes=volumes, errors=errors, again_at_s=again_at_s)
-        return Failed(PodVolumesError(wish.pod.full_name, errors), known=resolution) if errors else resolution
+        return (
+            Failed(PodVolumesError(desired.pod.full_name, errors), known=resolution) if errors else resolution
+        )
 
     def settled(
-        self, have: Populated | None, step: Step[PodWish], outcome: Outcome[Resolution], /
+        self, have: Populated | None, step: Step[DesiredPod], outcome: Outcome[Resolution], /
     ) -> Populated | None:
         """What was resolved, also when other volumes failed."""
         match outcome:
             case Done(result=Resolution() as found) | Failed(known=Resolution() as found):
                 resolved = dict(found.volumes)
-                if have is not None and have.wish.generation == step.detail.generation:
+                if have is not None and have.desired.generation == step.detail.generation:
                     # A volume that fails now stays as it was: its pod may be running.
                     kept = {name: one for name, one in have.resolved.items() if name in found.errors}
                     resolved = {**kept, **resolved}
                 return Populated(
-                    wish=step.detail, resolved=resolved, errors=found.errors, again_at_s=found.again_at_s
+                    desired=step.detail, resolved=resolved, errors=found.errors, again_at_s=found.again_at_s
                 )
             case _:
                 return have
 
-    def _resolve(self, wish: PodWish, name: str) -> tuple[VolumeSpec, Use]:
-        pod = wish.pod
+    def _resolve(self, desired: DesiredPod, name: str) -> tuple[VolumeSpec, Use]:
+        pod = desired.pod
         volume = _named(pod, name)
         spec = self._spec(pod, volume)
         check_names(pod.uid, spec.name)
@@ -158,7 +160,7 @@ class Populator:
         revision = "" if revise is None else revise.revision(spec)
         use = Use(
             pod_uid=pod.uid,
-            generation=wish.generation,
+            generation=desired.generation,
             volume=name,
             read_only=spec.read_only or volume.spec.get("readOnly") is True,
             revision=revision,

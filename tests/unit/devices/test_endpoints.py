@@ -20,7 +20,7 @@ from nodealloc.devices import (
     RegistrationRefusedError,
 )
 from nodealloc.devices.plugins import DevicePlugins
-from nodealloc.devices.plugins._callbacks import Introduction
+from nodealloc.devices.plugins._callbacks import PluginRegistration
 from nodealloc.devices.plugins._unanswered import UnansweredPlugins
 from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import RetryableError
@@ -198,11 +198,11 @@ class Late:
             listens=lambda path: path in self.listening,
         )
 
-    def call(self, introduction: Introduction) -> None:
+    def call(self, registration: PluginRegistration) -> None:
         """Call one back."""
-        self.called.append((self.clock.monotonic_s(), introduction.path))
-        if introduction.path not in self.answering:
-            raise PluginUnavailableError(introduction.path, "GetDevicePluginOptions", "UNAVAILABLE")
+        self.called.append((self.clock.monotonic_s(), registration.path))
+        if registration.path not in self.answering:
+            raise PluginUnavailableError(registration.path, "GetDevicePluginOptions", "UNAVAILABLE")
 
     def pass_time(self, seconds: int) -> None:
         """Second by second."""
@@ -212,16 +212,16 @@ class Late:
         self.unanswered.engine.run_until_quiet()
 
 
-def introduction(resource: str, path: str = "/s") -> Introduction:
+def registration(resource: str, path: str = "/s") -> PluginRegistration:
     """How a plugin registered."""
-    return Introduction(resource=resource, socket=path, path=path)
+    return PluginRegistration(resource=resource, socket=path, path=path)
 
 
 def test_plugins_without_an_answer_wait_twice_as_long_after_each_failure() -> None:
     """1 s, 2 s, 4 s, up to a minute, until their time is over."""
     late = Late()
     late.listening.add("/s")
-    late.unanswered.add(introduction("a"))
+    late.unanswered.add(registration("a"))
     late.pass_time(400)
     assert [at_s for at_s, _ in late.called] == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
 
@@ -230,7 +230,7 @@ def test_a_plugin_without_an_answer_is_called_once_it_listens() -> None:
     """Not before, which costs a look a second and no call; and not again once it has answered."""
     late = Late()
     late.answering.add("/s")
-    late.unanswered.add(introduction("a"))
+    late.unanswered.add(registration("a"))
     late.pass_time(10)
     assert late.called == []
     late.listening.add("/s")
@@ -242,12 +242,12 @@ def test_of_plugins_without_an_answer_the_newest_of_each_resource_counts() -> No
     """And where there are too many, the oldest are forgotten."""
     late = Late(most=2)
     late.listening |= {"/old", "/new", "/b", "/c"}
-    late.unanswered.add(introduction("a", "/old"))
+    late.unanswered.add(registration("a", "/old"))
     late.clock.advance(1.0)
-    late.unanswered.add(introduction("a", "/new"))
+    late.unanswered.add(registration("a", "/new"))
     late.clock.advance(1.0)
-    late.unanswered.add(introduction("b", "/b"))
-    late.unanswered.add(introduction("c", "/c"))
+    late.unanswered.add(registration("b", "/b"))
+    late.unanswered.add(registration("c", "/c"))
     late.pass_time(0)
     assert late.called == [(2.0, "/b"), (2.0, "/c")]
     late.unanswered.forget("b")
@@ -260,10 +260,10 @@ def test_a_plugin_without_an_answer_that_registers_again_is_called_at_once() -> 
     """Its failures were those of another registration."""
     late = Late()
     late.listening.add("/s")
-    late.unanswered.add(introduction("a"))
+    late.unanswered.add(registration("a"))
     late.pass_time(100)
     late.called.clear()
-    late.unanswered.add(introduction("a"))
+    late.unanswered.add(registration("a"))
     late.pass_time(0)
     assert late.called == [(100.0, "/s")]
 

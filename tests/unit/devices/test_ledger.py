@@ -31,8 +31,8 @@ from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
 from nodealloc.topology import (
+    Feasibility,
     NumaTopology,
-    Outlook,
     Owner,
     Placed,
     Policy,
@@ -135,7 +135,7 @@ def test_a_snapshot_knows_who_is_admitted() -> None:
     assert set(ledger.snapshot(node).admitted) == {"p1"}
     refused = ledger.admit(node, pod("p2", 2))
     assert isinstance(refused, Refusal)
-    assert explain(refused).outlook is Outlook.NO_ROOM
+    assert explain(refused).feasibility is Feasibility.NO_ROOM
     ledger.release("p1")
     assert ledger.snapshot(node).admitted == {}
     placed(ledger.admit(node, pod("p2", 2)))

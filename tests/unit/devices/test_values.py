@@ -30,7 +30,7 @@ from nodealloc.devices import (
 from nodealloc.devices._directory import plugin_socket, prepare_directory
 from nodealloc.devices._events import DeviceEvent, DeviceEvents, Touched, touched_by
 from nodealloc.devices._launch import Conflict, merge
-from nodealloc.devices._life import Happening
+from nodealloc.devices._life import PluginEvent
 from nodealloc.devices._state import from_rows, remembered, restored, to_row
 from nodealloc.devices.plugins import (
     DevicePlugins,
@@ -131,16 +131,16 @@ def test_bytes_that_are_no_list() -> None:
 
 def test_every_pair_of_phase_and_happening() -> None:
     """The whole table is walked: what is in it moves, what is not changes nothing."""
-    for phase, happening in product(Phase, Happening):
+    for phase, event in product(Phase, PluginEvent):
         before = Inventory(resource=GPU, phase=phase, generation=5, since_s=1.0)
         after = {
-            Happening.REGISTERED: lambda one: one.registered(6, now_s=500.0),
-            Happening.LISTED: lambda one: one.listed(5, DeviceList(), PluginOptions(), now_s=500.0),
-            Happening.ENDED: lambda one: one.ended(5, "x", now_s=500.0),
-            Happening.GRACE_OVER: lambda one: one.aged(now_s=500.0, grace_s=300.0),
-        }[happening](before)
-        if DEVICE_LIFE.takes(phase, happening):
-            assert after.phase is DEVICE_LIFE.after(phase, happening)
+            PluginEvent.REGISTERED: lambda one: one.registered(6, now_s=500.0),
+            PluginEvent.LISTED: lambda one: one.listed(5, DeviceList(), PluginOptions(), now_s=500.0),
+            PluginEvent.ENDED: lambda one: one.ended(5, "x", now_s=500.0),
+            PluginEvent.GRACE_OVER: lambda one: one.aged(now_s=500.0, grace_s=300.0),
+        }[event](before)
+        if DEVICE_LIFE.takes(phase, event):
+            assert after.phase is DEVICE_LIFE.after(phase, event)
         else:
             assert after is before
 

@@ -93,7 +93,7 @@ BY_STRANGERS = {
     ),
     "wish-outlives-pod": Change(
         about="what a pod wanted of its volumes is wanted when it is gone",
-        file="volumes/_wanting.py",
+        file="volumes/_desired_world.py",
         old="        for key in [key for key in was if key not in now]:",
         new="        for key in []:",
         seeds="disks",

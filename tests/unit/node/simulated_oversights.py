@@ -201,7 +201,7 @@ OVERSIGHTS = {
     "one-source-suffices": Change(
         "pods go before every source was heard",
         "podsources/_changes.py",
-        'return self.heard >= names_in("MergedSayings.has_heard: sources", sources)',
+        'return self.heard >= names_in("MergedUpdates.has_heard: sources", sources)',
         "return bool(self.heard)",
         "kills",
     ),

@@ -24,17 +24,17 @@ from nodealloc.podsources import (
     Editions,
     FolderSource,
     HttpSource,
-    MergedSayings,
+    MergedUpdates,
     Merging,
     PodSources,
+    PodUpdate,
     Polling,
     Reading,
     Rules,
-    Saying,
     _documents,
     _folder,
     _sources,
-    merge_saying,
+    merge_update,
 )
 from nodealloc.podsources._ports import SourceFault
 from nodealloc.podspec import Container, Pod, effective_requests
@@ -825,11 +825,11 @@ def test_a_reading_that_brings_the_same_costs_no_comparison(monkeypatch: pytest.
     """The very same pods were merged before; another source's change has them looked at again."""
     merged: list[str] = []
 
-    def counted(before: MergedSayings, saying: Saying, /, **more: object) -> Merging:
-        merged.append(saying.source)
-        return merge_saying(before, saying, **more)  # type: ignore[arg-type]
+    def counted(before: MergedUpdates, update: PodUpdate, /, **more: object) -> Merging:
+        merged.append(update.source)
+        return merge_update(before, update, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(_sources, "merge_saying", counted)
+    monkeypatch.setattr(_sources, "merge_update", counted)
     pod = Pod(uid="u", name="web", containers=(Container(name="app"),))
     file, other = FakeSource(pods=[pod]), FakeSource()
     executor, clock = ManualExecutor(), VirtualClock()

@@ -12,14 +12,14 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.podsources import (
     KUBELET,
     Editions,
-    MergedSayings,
+    MergedUpdates,
     Merging,
+    PodUpdate,
     Rules,
-    Saying,
     SourceOp,
     Unfinished,
     is_mirror_of,
-    merge_saying,
+    merge_update,
     mirror_of,
     successor,
 )
@@ -35,10 +35,12 @@ def a_pod(name: str = "web", uid: str = "u", image: str = "web:1", **more: objec
 
 
 def say(
-    merged: MergedSayings, op: SourceOp, *pods: Pod, rules: Rules | None = None, source: str = "file"
+    merged: MergedUpdates, op: SourceOp, *pods: Pod, rules: Rules | None = None, source: str = "file"
 ) -> Merging:
     """One message."""
-    return merge_saying(merged, Saying(source=source, op=op, pods=pods), seen="now", rules=rules or Rules())
+    return merge_update(
+        merged, PodUpdate(source=source, op=op, pods=pods), seen="now", rules=rules or Rules()
+    )
 
 
 def told(done: Merging) -> list[tuple[str, list[str]]]:
@@ -76,7 +78,7 @@ def test_each_rule_changes_the_rows_that_it_names(
 
 def test_a_source_is_heard_once_it_has_said_all() -> None:
     """A pod alone says nothing about the others; an empty listing says that there are none."""
-    first = say(MergedSayings(), SourceOp.ADD, a_pod())
+    first = say(MergedUpdates(), SourceOp.ADD, a_pod())
     assert not first.merged.has_heard(["file"])
     heard = say(first.merged, SourceOp.SET, a_pod())
     assert told(heard) == [("add", [])]
@@ -87,7 +89,7 @@ def test_a_source_is_heard_once_it_has_said_all() -> None:
 
 def test_one_source_takes_nothing_from_another() -> None:
     """A listing replaces the pods of its own source alone."""
-    file = say(MergedSayings(), SourceOp.SET, a_pod())
+    file = say(MergedUpdates(), SourceOp.SET, a_pod())
     both = say(file.merged, SourceOp.SET, a_pod("db", "d"), source="http")
     assert told(both) == [("add", ["d"])]
     assert set(say(both.merged, SourceOp.SET, source="http").merged.by_uid()) == {"u"}
@@ -95,13 +97,13 @@ def test_one_source_takes_nothing_from_another() -> None:
 
 def test_what_goes_is_told_before_what_comes() -> None:
     """A pod made anew under its old name: its predecessor goes first."""
-    old = say(MergedSayings(), SourceOp.SET, a_pod()).merged
+    old = say(MergedUpdates(), SourceOp.SET, a_pod()).merged
     assert told(say(old, SourceOp.SET, a_pod(uid="v"))) == [("remove", ["u"]), ("add", ["v"])]
 
 
 def test_the_known_one_of_two_twins_stays() -> None:
     """A second pod with the name of one that runs waits, is named, and comes in when the name is free."""
-    known = say(MergedSayings(), SourceOp.SET, a_pod(uid="v")).merged
+    known = say(MergedUpdates(), SourceOp.SET, a_pod(uid="v")).merged
     twins = say(known, SourceOp.SET, a_pod(uid="u"), a_pod(uid="v"))
     assert told(twins) == []
     (event,) = twins.events
@@ -115,7 +117,7 @@ def test_the_known_one_of_two_twins_stays() -> None:
 
 def test_a_twin_that_is_said_by_itself_waits_as_well() -> None:
     """It comes in when the known one is removed; taken back before, it never comes."""
-    known = say(MergedSayings(), SourceOp.SET, a_pod(uid="v")).merged
+    known = say(MergedUpdates(), SourceOp.SET, a_pod(uid="v")).merged
     waiting = say(known, SourceOp.ADD, a_pod(uid="u"))
     assert told(waiting) == []
     freed = say(waiting.merged, SourceOp.REMOVE, a_pod(uid="v"))
@@ -129,7 +131,7 @@ def test_a_twin_that_is_said_by_itself_waits_as_well() -> None:
 
 def test_two_pods_with_one_uid_are_named() -> None:
     """The uid belongs to the first; the second is told to take one of its own."""
-    done = say(MergedSayings(), SourceOp.SET, a_pod("web"), a_pod("db"))
+    done = say(MergedUpdates(), SourceOp.SET, a_pod("web"), a_pod("db"))
     assert told(done) == [("add", ["u"])]
     assert "its uid u is that of default/web; give it one of its own" in done.events[0].message
 
@@ -137,13 +139,13 @@ def test_two_pods_with_one_uid_are_named() -> None:
 def test_two_pods_with_one_uid_are_one_for_a_kubelet() -> None:
     """`keeps_known`: the second is another edition of the first, told under the name of that."""
     first, second = a_pod("web", image="web:1"), a_pod("db", image="db:1")
-    known = say(MergedSayings(), SourceOp.SET, first, rules=KUBELET).merged
+    known = say(MergedUpdates(), SourceOp.SET, first, rules=KUBELET).merged
     both = say(known, SourceOp.SET, first, second, rules=KUBELET)
     again = say(both.merged, SourceOp.SET, first, second, rules=KUBELET)
     for done, times in ((both, 1), (again, 2)):
         assert told(done) == [("update", ["u"] * times)]
         assert {(pod.name, pod.containers[0].image) for pod in done.changes[0].pods} == {("web", "db:1")}
-    (added, updated) = say(MergedSayings(), SourceOp.ADD, first, second, rules=KUBELET).changes
+    (added, updated) = say(MergedUpdates(), SourceOp.ADD, first, second, rules=KUBELET).changes
     assert [pod.containers[0].image for pod in (*added.pods, *updated.pods)] == ["db:1", "db:1"]
     alike = attrs.evolve(first, name="db")
     assert told(say(known, SourceOp.SET, first, alike, rules=KUBELET)) == []
@@ -151,7 +153,7 @@ def test_two_pods_with_one_uid_are_one_for_a_kubelet() -> None:
 
 def test_the_same_pod_twice_in_one_message_counts_once() -> None:
     """It is refused as its own twin and does not wait for itself."""
-    done = say(MergedSayings(), SourceOp.SET, a_pod(), a_pod())
+    done = say(MergedUpdates(), SourceOp.SET, a_pod(), a_pod())
     assert told(done) == [("add", ["u"])]
     assert len(done.events) == 1
     assert not done.merged.twins["file"]
@@ -162,7 +164,7 @@ def test_deletion_stands_and_its_grace_only_shrinks() -> None:
     going = a_pod(deletion_timestamp="t1", deletion_grace_period_seconds=30)
     longer = a_pod(deletion_timestamp="t2", deletion_grace_period_seconds=60)
     shorter = a_pod(deletion_timestamp="t0", deletion_grace_period_seconds=5)
-    known = say(MergedSayings(), SourceOp.SET, going).merged
+    known = say(MergedUpdates(), SourceOp.SET, going).merged
     assert told(say(known, SourceOp.SET, longer)) == []
     assert told(say(known, SourceOp.SET, a_pod())) == []
     (change,) = say(known, SourceOp.SET, shorter).changes
@@ -173,7 +175,7 @@ def test_deletion_stands_and_its_grace_only_shrinks() -> None:
 
 def test_a_status_that_is_sent_by_itself_is_told_on() -> None:
     """Of a pod that is known, where it differs; the kubelet drops it."""
-    known = say(MergedSayings(), SourceOp.SET, a_pod()).merged
+    known = say(MergedUpdates(), SourceOp.SET, a_pod()).merged
     failed = a_pod(status={"phase": "Failed"})
     assert told(say(known, SourceOp.RECONCILE, failed, a_pod("x", "x"))) == [("reconcile", ["u"])]
     assert told(say(known, SourceOp.RECONCILE, a_pod())) == []
@@ -182,7 +184,7 @@ def test_a_status_that_is_sent_by_itself_is_told_on() -> None:
 
 def test_versions_and_marks_of_the_node_are_no_change() -> None:
     """A resource version that rises, and annotations that the node writes, change no pod."""
-    known = say(MergedSayings(), SourceOp.SET, a_pod(carried={"metadata.resourceVersion": "1"})).merged
+    known = say(MergedUpdates(), SourceOp.SET, a_pod(carried={"metadata.resourceVersion": "1"})).merged
     newer = a_pod(
         carried={"metadata.resourceVersion": "2"}, annotations={"kubernetes.io/config.seen": "later"}
     )
@@ -192,7 +194,7 @@ def test_versions_and_marks_of_the_node_are_no_change() -> None:
 
 def test_static_and_mirror_pods_are_told_apart() -> None:
     """A pod of a file is static; its mirror is of this edition alone; a pod of the API is neither."""
-    static = say(MergedSayings(), SourceOp.SET, a_pod()).merged.by_uid()["u"]
+    static = say(MergedUpdates(), SourceOp.SET, a_pod()).merged.by_uid()["u"]
     assert (is_static(static), is_mirror(static)) == (True, False)
     mirror = mirror_of(static)
     assert is_mirror(mirror)
@@ -200,7 +202,7 @@ def test_static_and_mirror_pods_are_told_apart() -> None:
     assert is_mirror_of(mirror, static)
     assert not is_mirror_of(mirror, attrs.evolve(static, uid="v"))
     assert not is_mirror_of(static, static)
-    api = say(MergedSayings(), SourceOp.SET, a_pod(), source="api").merged.by_uid()["u"]
+    api = say(MergedUpdates(), SourceOp.SET, a_pod(), source="api").merged.by_uid()["u"]
     assert not is_static(api)
     with pytest.raises(ConfigurationError, match="default/web is not static"):
         mirror_of(api)
@@ -209,9 +211,9 @@ def test_static_and_mirror_pods_are_told_apart() -> None:
 def test_nameless_pods_and_sources_are_refused() -> None:
     """Names are what twins are told by."""
     with pytest.raises(ConfigurationError, match="pod u has no name"):
-        Saying(source="file", pods=(Pod(uid="u"),))
+        PodUpdate(source="file", pods=(Pod(uid="u"),))
     with pytest.raises(ConfigurationError, match="source without a name"):
-        Saying(source="")
+        PodUpdate(source="")
 
 
 def uids(*readings: tuple[Pod, ...], rules: Rules | None = None) -> list[str]:

@@ -15,13 +15,13 @@ from nodealloc.topology import (
     Availability,
     Claim,
     Comparison,
+    Feasibility,
     Hints,
     LeastAllocated,
     MaskOutsideError,
     MostAllocated,
     NotYet,
     NumaTopology,
-    Outlook,
     Owner,
     Placed,
     Policy,
@@ -145,7 +145,7 @@ def test_the_search_keeps_a_node_for_a_later_container() -> None:
     """An early container moves aside; without the search the pod is refused, and says so."""
     amounts = {"cpu": 3}, {"cpu": 3, "gpu": 1}
     plain = refused(node(), *amounts)
-    assert explain(plain).outlook is Outlook.UNLUCKY_ORDER
+    assert explain(plain).feasibility is Feasibility.UNLUCKY_ORDER
     found = admitted(node(search=True), *amounts)
     assert [hint.affinity for hint in found.affinity.values()] == [2, 1]
 
@@ -182,20 +182,20 @@ def test_the_search_avoids_masks_that_a_provider_refuses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "held", "amounts", "outlook"),
+    ("name", "held", "amounts", "feasibility"),
     [
-        (PolicyName.SINGLE_NUMA_NODE, [], {"cpu": 9}, Outlook.NEVER_FITS),
-        (PolicyName.SINGLE_NUMA_NODE, [], {"cpu": 5}, Outlook.NEVER_PREFERRED),
-        (PolicyName.SINGLE_NUMA_NODE, [{"cpu": 3}, {"cpu": 3}], {"cpu": 3}, Outlook.NO_ROOM),
-        (PolicyName.RESTRICTED, [{"cpu": 3}, {"cpu": 3}], {"cpu": 2}, Outlook.NOT_PREFERRED),
+        (PolicyName.SINGLE_NUMA_NODE, [], {"cpu": 9}, Feasibility.NEVER_FITS),
+        (PolicyName.SINGLE_NUMA_NODE, [], {"cpu": 5}, Feasibility.NEVER_PREFERRED),
+        (PolicyName.SINGLE_NUMA_NODE, [{"cpu": 3}, {"cpu": 3}], {"cpu": 3}, Feasibility.NO_ROOM),
+        (PolicyName.RESTRICTED, [{"cpu": 3}, {"cpu": 3}], {"cpu": 2}, Feasibility.NOT_PREFERRED),
     ],
 )
 def test_a_refusal_tells_never_from_not_now(
-    name: PolicyName, held: list[dict[str, int]], amounts: dict[str, int], outlook: Outlook
+    name: PolicyName, held: list[dict[str, int]], amounts: dict[str, int], feasibility: Feasibility
 ) -> None:
     """Whether the emptied node would do, and whether a weaker policy would now."""
     snapshot = admitted(node(name), *held, key="old").snapshot if held else node(name)
-    assert explain(refused(snapshot, amounts)).outlook is outlook
+    assert explain(refused(snapshot, amounts)).feasibility is feasibility
 
 
 def test_a_refusal_says_who_vetoed_what() -> None:

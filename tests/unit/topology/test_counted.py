@@ -15,13 +15,13 @@ from nodealloc.podspec import Quantity
 from nodealloc.topology import (
     Claim,
     CountedHints,
+    Feasibility,
     HintError,
     Hints,
     MaskOutsideError,
     Need,
     NotYet,
     NumaTopology,
-    Outlook,
     Owner,
     Placed,
     Policy,
@@ -298,7 +298,7 @@ def test_work_is_counted_and_its_end_claims_no_proof() -> None:
     refusal = admit(snapshot, job("a", {"r0": 1}))
     assert isinstance(refusal, Refusal)
     assert (refusal.reason, refusal.exhausted) == (TOPOLOGY_WORK_LIMIT, True)
-    assert explain(refusal).outlook is Outlook.UNDECIDED
+    assert explain(refusal).feasibility is Feasibility.UNDECIDED
     assert "with neither a placement nor a proof" in str(refusal)
     assert "no proof" in explain(refusal).text
     assert str(admit(snapshot, job("a", {"r0": 1}))) == str(refusal)
@@ -325,4 +325,4 @@ def test_refusals_on_large_machines_show_a_few_hints() -> None:
     assert len(views["cpu"].possible) == 64
     assert all(mask is not None and mask.bit_count() == 2 for mask in views["cpu"].possible)
     assert len(explain(refusal).text.splitlines()) < 16
-    assert explain(refusal).outlook is Outlook.NOT_PREFERRED
+    assert explain(refusal).feasibility is Feasibility.NOT_PREFERRED

@@ -14,13 +14,13 @@ from nodealloc.devices._life import Phase
 from nodealloc.devices._limits import PluginLimits
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._room import with_room_for
-from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints, Joined
+from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints, JoinOutcome
 from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.devices.plugins._silent_processes import SilentProcessError, SilentProcesses
 from nodealloc.dsw_asw import Clock, World
 from nodealloc.errors import NodeallocError, RetryableError
 
-__all__ = ["Callbacks", "Introduction"]
+__all__ = ["Callbacks", "PluginRegistration"]
 
 _log = logging.getLogger("nodealloc.devices")
 _CALL = "GetDevicePluginOptions"
@@ -28,7 +28,7 @@ _GAVE_WAY = "GAVE WAY"
 
 
 @attrs.frozen(kw_only=True)
-class Introduction:
+class PluginRegistration:
     """How a plugin registered.
 
     Attributes:
@@ -82,7 +82,7 @@ class Callbacks:
         self._silence = SilentProcesses(clock)
         self.stopping = threading.Event()
 
-    def take_on(self, introduction: Introduction, /) -> None:
+    def take_on(self, registration: PluginRegistration, /) -> None:
         """Call a plugin back, and have its stream followed. Who serves already serves on until it lists.
 
         Raises:
@@ -91,15 +91,15 @@ class Callbacks:
             RegistrationRefusedError: There is no room for it, or another one was quicker.
             RetryableError: The agent is stopping.
         """
-        process, resource = _sockets.listener(introduction.path), introduction.resource
-        self._silence.check(process, introduction.path, _CALL)
+        process, resource = _sockets.listener(registration.path), registration.resource
+        self._silence.check(process, registration.path, _CALL)
         known = with_room_for(self._keeper.current(), resource, self._limits.resources).inventories.get(
             resource
         )
         generation = self._endpoints.next_generation(0 if known is None else known.generation)
-        connection = self._connect(introduction.path)
+        connection = self._connect(registration.path)
         try:
-            options = self._asked(connection, introduction, process)
+            options = self._asked(connection, registration, process)
             self._silence.broken(process)
         except NodeallocError as error:
             if isinstance(error, PluginUnavailableError) and not isinstance(error, SilentProcessError):
@@ -110,12 +110,12 @@ class Callbacks:
         newcomer = Endpoint(
             resource=resource,
             generation=generation,
-            socket=introduction.socket,
-            path=introduction.path,
-            identity=_sockets.identity(introduction.path),
+            socket=registration.socket,
+            path=registration.path,
+            identity=_sockets.identity(registration.path),
             connection=connection,
             options=options,
-            offered=introduction.offered,
+            offered=registration.offered,
         )
         try:
             self._join(newcomer)
@@ -128,11 +128,13 @@ class Callbacks:
         self.stopping.set()
         self._turns.close()
 
-    def _asked(self, connection: PluginConnection, introduction: Introduction, process: int) -> PluginOptions:
+    def _asked(
+        self, connection: PluginConnection, registration: PluginRegistration, process: int
+    ) -> PluginOptions:
         """What the plugin wants to be asked; that it answers is the point."""
-        offered = introduction.offered
-        with self._turns.take(connection.close, introduction.path, process or None) as turn:
-            self._silence.check(process, introduction.path, _CALL)  # others were silent while it waited
+        offered = registration.offered
+        with self._turns.take(connection.close, registration.path, process or None) as turn:
+            self._silence.check(process, registration.path, _CALL)  # others were silent while it waited
             try:
                 said = connection.options()
             except NodeallocError as error:
@@ -141,11 +143,11 @@ class Callbacks:
                 if not turn.gave_way:
                     raise
                 why = "it kept silent while others waited for their turn; register again"
-                raise PluginUnavailableError(introduction.path, _CALL, _GAVE_WAY, why) from error
+                raise PluginUnavailableError(registration.path, _CALL, _GAVE_WAY, why) from error
             except Exception as error:
-                _log.exception("device plugin %s: asking for its options failed", introduction.resource)
+                _log.exception("device plugin %s: asking for its options failed", registration.resource)
                 kind = type(error).__name__
-                raise PluginUnavailableError(introduction.path, _CALL, kind, str(error)) from error
+                raise PluginUnavailableError(registration.path, _CALL, kind, str(error)) from error
         return PluginOptions(
             pre_start_required=said.pre_start_required or offered.pre_start_required,
             preferred_allocation=said.preferred_allocation or offered.preferred_allocation,
@@ -159,18 +161,18 @@ class Callbacks:
     def _join(self, newcomer: Endpoint) -> None:
         resource = newcomer.resource
         joined, driven_out = self._endpoints.join(newcomer)
-        if joined is Joined.CLOSED:
+        if joined is JoinOutcome.CLOSED:
             raise _stopping()
-        if joined is Joined.LATE:
+        if joined is JoinOutcome.LATE:
             raise RegistrationRefusedError(
                 f"{resource}: another plugin registered later and has answered first"
             )
-        if joined is Joined.SAME:
+        if joined is JoinOutcome.SAME:
             newcomer.connection.close()
             return
         if driven_out is not None:
             driven_out.connection.close()
-        if joined is Joined.SERVES:
+        if joined is JoinOutcome.SERVES:
             now_s = self._clock.monotonic_s()
             try:
                 self._inventories.change(

@@ -53,7 +53,7 @@ def _unreadable(what: str, error: Exception) -> DecodeError:
 
 
 def decode_register(data: bytes, /) -> RegisterRequest:
-    """A plugin's introduction; raises `DecodeError`."""
+    """A plugin's registration; raises `DecodeError`."""
     try:
         message = wire.RegisterRequest.FromString(data)
     except (ProtobufError, UnicodeDecodeError) as error:

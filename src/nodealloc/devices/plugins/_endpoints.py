@@ -11,7 +11,7 @@ from nodealloc import _attrs as attrs
 from nodealloc.devices._inventory import PluginOptions
 from nodealloc.devices._ports import PluginConnection
 
-__all__ = ["Endpoint", "Endpoints", "Joined", "Left"]
+__all__ = ["Endpoint", "Endpoints", "JoinOutcome", "LeaveOutcome"]
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -42,7 +42,7 @@ class Endpoint:
     is_owed: bool = False
 
 
-class Joined(enum.Enum):
+class JoinOutcome(enum.Enum):
     """What became of a plugin that answered."""
 
     SERVES = "serves"
@@ -57,18 +57,18 @@ class Joined(enum.Enum):
     """Nobody is taken on any more."""
 
 
-class Left(NamedTuple):
+class LeaveOutcome(NamedTuple):
     """What the end of a stream means.
 
     Attributes:
         served: Whether its plugin served the resource.
         was_coming: Whether it was about to.
-        heir: Who serves in its place.
+        successor: Who serves in its place.
     """
 
     served: bool
     was_coming: bool
-    heir: Endpoint | None
+    successor: Endpoint | None
 
 
 class Endpoints:
@@ -97,25 +97,25 @@ class Endpoints:
         with self._lock:
             return {resource: endpoint.socket for resource, endpoint in self._serving.items()}
 
-    def join(self, newcomer: Endpoint, /) -> tuple[Joined, Endpoint | None]:
+    def join(self, newcomer: Endpoint, /) -> tuple[JoinOutcome, Endpoint | None]:
         """Take a plugin on, and say whom it drove out before he served."""
         resource = newcomer.resource
         with self._lock:
             if self._closed:
-                return Joined.CLOSED, None
+                return JoinOutcome.CLOSED, None
             known = [one for one in (self._serving.get(resource), self._coming.get(resource)) if one]
             for one in known:
                 if newcomer.identity is not None and one.identity == newcomer.identity:
                     one.is_owed, one.options = True, newcomer.options
-                    return Joined.SAME, None
+                    return JoinOutcome.SAME, None
             if any(one.generation > newcomer.generation for one in known):
-                return Joined.LATE, None
+                return JoinOutcome.LATE, None
             if resource not in self._serving:
                 self._serving[resource] = newcomer
-                return Joined.SERVES, None
+                return JoinOutcome.SERVES, None
             driven_out = self._coming.get(resource)
             self._coming[resource] = newcomer
-            return Joined.SUCCEEDS, driven_out
+            return JoinOutcome.SUCCEEDS, driven_out
 
     def listed(self, endpoint: Endpoint, /) -> tuple[bool, Endpoint | None]:
         """Its list came: whether it counts, and whose place it has taken with it."""
@@ -128,7 +128,7 @@ class Endpoints:
                 return True, older
             return self._serving.get(resource) is endpoint, None
 
-    def left(self, endpoint: Endpoint, /) -> Left:
+    def left(self, endpoint: Endpoint, /) -> LeaveOutcome:
         """Its stream ended."""
         resource = endpoint.resource
         with self._lock:
@@ -136,13 +136,13 @@ class Endpoints:
             if was_coming:
                 del self._coming[resource]
             if self._serving.get(resource) is not endpoint:
-                return Left(served=False, was_coming=was_coming, heir=None)
-            heir = self._coming.pop(resource, None)
-            if heir is None:
+                return LeaveOutcome(served=False, was_coming=was_coming, successor=None)
+            successor = self._coming.pop(resource, None)
+            if successor is None:
                 del self._serving[resource]
             else:
-                self._serving[resource] = heir
-            return Left(served=True, was_coming=False, heir=heir)
+                self._serving[resource] = successor
+            return LeaveOutcome(served=True, was_coming=False, successor=successor)
 
     def at(self, resource: str, socket: str, /) -> tuple[Endpoint, ...]:
         """Those of a resource that listen there, who no longer owe a stream: they are let go."""

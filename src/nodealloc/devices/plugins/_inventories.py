@@ -24,7 +24,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.errors import RetryableError
 
-__all__ = ["Inventories", "Keeping", "Told"]
+__all__ = ["Inventories", "InventoryDomain", "Told"]
 
 _SOON_S = 0.1
 """The least that a keeper which could not remember something is left alone for."""
@@ -33,7 +33,7 @@ Told = Callable[[Inventory | None, DeviceAllocator, str], None]
 """Is called after a change: a resource's inventory before, the allocator after, the resource."""
 
 
-class Keeping:
+class InventoryDomain:
     """A `Domain`: wanted is what the life of a resource has come to, there is what the keeper has of it.
 
     Args:
@@ -118,7 +118,7 @@ class Inventories:
         self._said: World[str, Inventory] = World("device plugins")
         self._kept: World[str, Inventory] = World("device inventories")
         self.engine: Reconciler[str, Inventory, Inventory, Inventory] = Reconciler(
-            Keeping(keeper, self._said, most=most, grace_s=grace_s, told=told),
+            InventoryDomain(keeper, self._said, most=most, grace_s=grace_s, told=told),
             desired=self._said,
             actual=self._kept,
             # Each step is a change of one value under the keeper's lock, which no two could have at once.

@@ -26,7 +26,7 @@ from nodealloc.devices._names import check_offer
 from nodealloc.devices._ports import AllocatorKeeper, Connect, PluginConnection
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.devices._status import DevicePluginStatus, status_of
-from nodealloc.devices.plugins._callbacks import Callbacks, Introduction
+from nodealloc.devices.plugins._callbacks import Callbacks, PluginRegistration
 from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
 from nodealloc.devices.plugins._grpc import dialling
@@ -241,7 +241,7 @@ class DevicePlugins:
             PluginRefusedError: What it answers makes no sense.
         """
         path = self._checked(name, endpoint, versions)
-        self._callbacks.take_on(Introduction(resource=name, socket=endpoint, path=path))
+        self._callbacks.take_on(PluginRegistration(resource=name, socket=endpoint, path=path))
 
     def deregister(self, name: str, endpoint: str, /) -> None:
         """Let a plugin go; one that another took the place of is no longer there to let go."""
@@ -343,15 +343,15 @@ class DevicePlugins:
             raise RegistrationRefusedError("registrations are not served here")
         check_offer(request.resource, [request.version])
         path = str(plugin_socket(self._directory, request.endpoint, own=KUBELET_SOCKET))
-        introduction = Introduction(
+        registration = PluginRegistration(
             resource=request.resource, socket=path, path=path, offered=request.options
         )
         try:
-            self._callbacks.take_on(introduction)
+            self._callbacks.take_on(registration)
         except (RegistrationRefusedError, SilentProcessError):
             raise
         except NodeallocError:
-            self._unanswered.add(introduction)
+            self._unanswered.add(registration)
             raise
         self._unanswered.forget(request.resource)
 

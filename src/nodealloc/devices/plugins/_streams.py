@@ -8,7 +8,7 @@ from collections.abc import Callable
 from nodealloc import _sockets
 from nodealloc.devices._inventory import DeviceList, Inventory
 from nodealloc.devices._ports import AllocatorKeeper
-from nodealloc.devices.plugins._callbacks import Callbacks, Introduction
+from nodealloc.devices.plugins._callbacks import Callbacks, PluginRegistration
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
 from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.dsw_asw import (
@@ -139,14 +139,14 @@ class Streams:
             _log.warning("%s: %s left before its first list: %s", resource, endpoint.socket, trouble)
         if not left.served:
             return
-        if left.heir is None and endpoint.is_owed and self._opened_again(endpoint):
+        if left.successor is None and endpoint.is_owed and self._opened_again(endpoint):
             return
 
         def changed(known: Inventory) -> Inventory:
             ended = known.ended(endpoint.generation, trouble, now_s=now_s)
-            if left.heir is None:
+            if left.successor is None:
                 return ended
-            return ended.registered(left.heir.generation, now_s=now_s, options=left.heir.options)
+            return ended.registered(left.successor.generation, now_s=now_s, options=left.successor.options)
 
         self._change(resource, changed)
 
@@ -163,11 +163,11 @@ class Streams:
             found.release()
         if self._callbacks.stopping.is_set() or not served:
             return False
-        introduction = Introduction(
+        registration = PluginRegistration(
             resource=endpoint.resource, socket=endpoint.socket, path=endpoint.path, offered=endpoint.offered
         )
         try:
-            self._callbacks.take_on(introduction)
+            self._callbacks.take_on(registration)
         except NodeallocError:
             return False
         return True

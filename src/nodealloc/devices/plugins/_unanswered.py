@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from nodealloc import _attrs as attrs
 from nodealloc import _sockets
-from nodealloc.devices.plugins._callbacks import Introduction
+from nodealloc.devices.plugins._callbacks import PluginRegistration
 from nodealloc.dsw_asw import (
     BackOff,
     Cancel,
@@ -36,11 +36,11 @@ class Waiting:
     """One who may still come.
 
     Attributes:
-        introduction: How it registered.
+        registration: How it registered.
         until_s: When it is forgotten, on the engine's clock.
     """
 
-    introduction: Introduction
+    registration: PluginRegistration
     until_s: float
 
 
@@ -76,7 +76,7 @@ class _Domain:
     def __init__(
         self,
         waiting: World[str, Waiting],
-        take_on: Callable[[Introduction], None],
+        take_on: Callable[[PluginRegistration], None],
         listens: Callable[[str], bool],
         look_s: float,
     ) -> None:
@@ -100,18 +100,18 @@ class _Domain:
     def perform(self, step: Step[Waiting], _cancel: Cancel, /) -> bool:
         """Whether somebody listens; or call back who does."""
         waiting = step.detail
-        introduction = waiting.introduction
+        registration = waiting.registration
         if step.verb == LOOK:
-            return self._listens(introduction.path)
+            return self._listens(registration.path)
         try:
-            self._take_on(introduction)
+            self._take_on(registration)
         except NodeallocError as error:
-            _log.info("%s: it listens now and cannot be taken on: %s", introduction.path, error)
+            _log.info("%s: it listens now and cannot be taken on: %s", registration.path, error)
             raise
         self._waiting.alter(
-            introduction.resource, lambda newest: None if newest == waiting else newest, by="taken on"
+            registration.resource, lambda newest: None if newest == waiting else newest, by="taken on"
         )
-        _log.info("%s: %s began to listen after it had registered", introduction.path, introduction.resource)
+        _log.info("%s: %s began to listen after it had registered", registration.path, registration.resource)
         return True
 
     def settled(self, have: Looked | None, step: Step[Waiting], outcome: Outcome[bool], /) -> Looked | None:
@@ -145,7 +145,7 @@ class UnansweredPlugins:
 
     def __init__(
         self,
-        take_on: Callable[[Introduction], None],
+        take_on: Callable[[PluginRegistration], None],
         executor: Executor,
         clock: Clock,
         *,
@@ -168,21 +168,21 @@ class UnansweredPlugins:
             name="late device plugins",
         )
 
-    def add(self, introduction: Introduction, /) -> None:
+    def add(self, registration: PluginRegistration, /) -> None:
         """It did not answer now."""
         now_s = self._clock.monotonic_s()
         others = {
             resource: record.value.until_s
             for resource, record in self._waiting.snapshot().items()
-            if resource != introduction.resource
+            if resource != registration.resource
         }
         by_age = sorted(others, key=lambda resource: others[resource])
         too_many = max(0, len(others) - self._most + 1)
         for resource in by_age:
             if others[resource] <= now_s or resource in by_age[:too_many]:
                 self._waiting.drop(resource, by="room")
-        waiting = Waiting(introduction=introduction, until_s=now_s + self._keep_s)
-        self._waiting.put(introduction.resource, waiting, by="registration")
+        waiting = Waiting(registration=registration, until_s=now_s + self._keep_s)
+        self._waiting.put(registration.resource, waiting, by="registration")
 
     def forget(self, resource: str, /) -> None:
         """Somebody serves the resource."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from nodealloc.podsources import KUBELET, MergedSayings, PodChange, Saying, SourceOp, merge_saying
+from nodealloc.podsources import KUBELET, MergedUpdates, PodChange, PodUpdate, SourceOp, merge_update
 from nodealloc.podspec import Container, Pod
 
 if TYPE_CHECKING:
     from nodealloc.podspec import Json
     from nodealloc.testing.conformance._kinds import Row
 
-__all__ = ["pod_source_updates", "recorded_saying"]
+__all__ = ["pod_source_updates", "recorded_update"]
 
 
 def pod_source_updates(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
     """Expected and got for the messages of one trace, up to the first that differs."""
-    merged = MergedSayings()
+    merged = MergedUpdates()
     steps = cast("list[Row]", row["steps"])
     for index, step in enumerate(steps):
-        done = merge_saying(merged, recorded_saying(step), seen="now", rules=KUBELET)
+        done = merge_update(merged, recorded_update(step), seen="now", rules=KUBELET)
         merged = done.merged
         got: dict[str, object] = {
             "notifications": [_told(one) for one in done.changes],
@@ -34,10 +34,10 @@ def pod_source_updates(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Js
     return len(steps), len(steps)
 
 
-def recorded_saying(step: Row) -> Saying:
+def recorded_update(step: Row) -> PodUpdate:
     """A step's message."""
     pods = cast("list[Row]", step.get("pods", []))
-    return Saying(source=str(step["source"]), op=SourceOp(step["op"]), pods=tuple(map(_pod, pods)))
+    return PodUpdate(source=str(step["source"]), op=SourceOp(step["op"]), pods=tuple(map(_pod, pods)))
 
 
 def _pod(pod: Row) -> Pod:

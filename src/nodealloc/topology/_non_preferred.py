@@ -18,17 +18,17 @@ from nodealloc.topology._reading import Reading
 from nodealloc.topology._walk import Keep
 from nodealloc.topology._work import Work
 
-__all__ = ["Compromise"]
+__all__ = ["NonPreferred"]
 
 _Copies: TypeAlias = tuple[CountedHints, int, int]
 """An answer, how many resources take a set of its `others`, and how many one that is counted."""
 
 
-class Compromise:
+class NonPreferred:
     """The masks of all combinations that have a node in common.
 
     Each resource takes one of its listed masks or a set that its figures allow.
-    What lists leave in common is one of a few *rooms*; inside a room, counted
+    What lists leave in common is one of a few *intersections*; inside one, counted
     resources may leave nodes out as far as they can spare them (`Narrowing`).
 
     Attributes:
@@ -54,18 +54,18 @@ class Compromise:
             0,
         )
         self._ways = [_ways(one, count, fewest[id(one)]) for one, count in groups]
-        self._opened: list[_Room] | None = None
+        self._found: list[_Intersection] | None = None
 
     @property
-    def _rooms(self) -> list[_Room]:
+    def _intersections(self) -> list[_Intersection]:
         """Wide ones first; worked out when they are first asked for."""
-        if self._opened is None:
-            found = [room for copies in product(*self._ways) for room in self._rooms_of(copies)]
-            self._opened = sorted(found, key=lambda room: -room.width)
-        return self._opened
+        if self._found is None:
+            found = [one for copies in product(*self._ways) for one in self._intersections_of(copies)]
+            self._found = sorted(found, key=lambda one: -one.width)
+        return self._found
 
-    def _rooms_of(self, copies: Sequence[_Copies]) -> list[_Room]:
-        """The rooms in which these resources take a listed mask, and the others count."""
+    def _intersections_of(self, copies: Sequence[_Copies]) -> list[_Intersection]:
+        """The intersections in which these resources take a listed mask, and the others count."""
         lists: list[Sequence[NumaMask]] = [*self._lists]
         counted: list[CountedHints] = []
         within = self._full
@@ -76,19 +76,19 @@ class Compromise:
                 within &= one.nodes
         masks = {mask & within for mask in reachable(lists, self._full, self._work)} - {0}
         self._work.spend(len(masks))
-        return [_Room(mask, counted, self._work) for mask in masks]
+        return [_Intersection(mask, counted, self._work) for mask in masks]
 
     def widths(self) -> Iterator[int]:
         """Numbers of nodes, the best one first."""
-        widest = max([room.width for room in self._rooms], default=0)
+        widest = max([one.width for one in self._intersections], default=0)
         yield from range(min(self.target, widest), 0, -1)
         yield from range(self.target + 1, widest + 1)
 
     def best(self, numa: NumaTopology, *, near: bool) -> NumaMask:
         """The first of all in order: of the best width, closest if asked for, lowest; 0 without any."""
         for width in self.widths():
-            rooms = [room for room in self._rooms if room.width == width or width >= self.target]
-            found = closest(rooms, width, numa, self._work) if near else _lowest(rooms, width)
+            intersections = [one for one in self._intersections if one.width == width or width >= self.target]
+            found = closest(intersections, width, numa, self._work) if near else _lowest(intersections, width)
             if found:
                 return found
         return 0
@@ -96,13 +96,13 @@ class Compromise:
     def ascending(self, width: int) -> Iterator[NumaMask]:
         """All masks of a width."""
         last = 0
-        for mask in merged(*[room.ascending(width) for room in self._rooms]):
+        for mask in merged(*[one.ascending(width) for one in self._intersections]):
             if mask != last:
                 yield mask
             last = mask
 
 
-class _Room:
+class _Intersection:
     """What lists leave in common, and the sets that come out inside it."""
 
     def __init__(self, mask: NumaMask, counted: Sequence[CountedHints], work: Work) -> None:
@@ -141,11 +141,11 @@ class _Room:
         return self._space
 
 
-def _lowest(rooms: Sequence[_Room], width: int) -> NumaMask:
+def _lowest(intersections: Sequence[_Intersection], width: int) -> NumaMask:
     best = 0
-    for room in rooms:
-        if not best or lowest(room.mask, width) < best:
-            found = room.lowest(width)
+    for one in intersections:
+        if not best or lowest(one.mask, width) < best:
+            found = one.lowest(width)
             if found and (not best or found < best):
                 best = found
     return best

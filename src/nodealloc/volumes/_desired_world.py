@@ -9,44 +9,44 @@ from typing_extensions import override
 
 from nodealloc.dsw_asw import Passing, Summary, World
 from nodealloc.volumes._model import DesiredVolume, Use, VolumeId, VolumeSpec
-from nodealloc.volumes._populator import PodWish, Populated
+from nodealloc.volumes._populator import DesiredPod, Populated
 
-__all__ = ["Wanting"]
+__all__ = ["DesiredWorldWriter"]
 
 _ME = "populator"
 _log = logging.getLogger("nodealloc.volumes")
 
 
-class Wanting(Passing):
+class DesiredWorldWriter(Passing):
     """One more part of the volume manager's passes: derives what volumes are wanted; all in memory.
 
     Args:
-        wishes: Pods that are to have volumes.
+        pods: Pods that are to have volumes.
         populated: What was resolved of each.
         desired: The volumes' desired world; written here alone.
-        on_known: Is told of a pod whose wishes the desired world knows.
+        on_known: Is told of a pod whose volumes the desired world knows.
         wake: Called when there is something to derive.
     """
 
     def __init__(
         self,
-        wishes: World[str, PodWish],
+        pods: World[str, DesiredPod],
         populated: World[str, Populated],
         desired: World[VolumeId, DesiredVolume],
         on_known: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
-        self._wishes = wishes
+        self._desired_pods = pods
         self._populated = populated
         self._desired = desired
         self._on_known = on_known
         self._told: dict[str, Populated] = {}
-        self._watches = (wishes.watch(wake), populated.watch(wake))
+        self._watches = (pods.watch(wake), populated.watch(wake))
 
     @property
     @override
     def has_work(self) -> bool:
-        """Whether a pod's wish, or what was resolved of it, is another."""
+        """Whether a desired pod, or what was resolved of it, is another."""
         return any(map(len, self._watches))
 
     @override
@@ -77,10 +77,10 @@ class Wanting(Passing):
 
     def _derive(self, uid: str) -> None:
         """What a pod that is gone had asked for is not mounted for its successor."""
-        wish, after, before = self._wishes.get(uid), self._populated.get(uid), self._told.get(uid)
-        if wish is None:
+        desired, after, before = self._desired_pods.get(uid), self._populated.get(uid), self._told.get(uid)
+        if desired is None:
             after = None
-        elif after is None or after.wish.generation != wish.generation:
+        elif after is None or after.desired.generation != desired.generation:
             return
         if after is before:
             return

@@ -13,10 +13,10 @@ from nodealloc.idset import bits
 from nodealloc.topology._hints import NumaMask, NumaTopology
 from nodealloc.topology._node_sets import NodeSets
 
-__all__ = ["compromise"]
+__all__ = ["best_non_preferred"]
 
 
-def compromise(
+def best_non_preferred(
     every: NodeSets, lists: Sequence[int], target: int, numa: NumaTopology, *, near: bool
 ) -> NumaMask | None:
     """The best set that one of each list leave in common; 0 without any, None where that is left open.

@@ -25,7 +25,7 @@ from nodealloc.topology import (
 )
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
-__all__ = ["Judge", "view_of"]
+__all__ = ["NodeAdmission", "view_of"]
 
 _CPU: Final = "cpu"
 _PAGES: Final = "hugepages-"
@@ -34,8 +34,8 @@ _NOBODY: Final = Owner("", "")
 
 
 @attrs.frozen(kw_only=True)
-class Judge:
-    """Who judges.
+class NodeAdmission:
+    """Admission to a node.
 
     Attributes:
         chain: The handlers; what is held is asked behind them.
@@ -44,7 +44,7 @@ class Judge:
     chain: Chain
 
     @classmethod
-    def of(cls, chain: Chain | None) -> Judge:
+    def of(cls, chain: Chain | None) -> NodeAdmission:
         """With the chain of a node where none is given.
 
         Raises:

@@ -16,7 +16,7 @@ from nodealloc.topology._policy import Policy
 from nodealloc.topology._small_machine import NEVER, PLACES, SmallMachine
 from nodealloc.topology._work import Work
 
-__all__ = ["compromise"]
+__all__ = ["best_non_preferred"]
 
 _TRIED: Final = 64
 """Combinations up to which trying all counts as no work; above, few sets are looked at."""
@@ -25,7 +25,7 @@ _PAIRS: Final = 500
 """Pairs of sets up to which it is worked out whether a set comes out."""
 
 
-def compromise(
+def best_non_preferred(
     lists: Sequence[Sequence[TopologyHint]],
     says: Sequence[int],
     machine: SmallMachine,

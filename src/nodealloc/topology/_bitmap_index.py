@@ -1,4 +1,4 @@
-"""A list of masks on its side: for each node the masks that have it, as the bits of one integer.
+"""A bitmap index over a list of masks: for each node the masks that have it, as the bits of one integer.
 
 What is asked of every mask of the list is then answered for all of them at
 once, by a few operations of whole integers.
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from nodealloc.idset import bits
 from nodealloc.topology._hints import NumaMask
 
-__all__ = ["Lanes"]
+__all__ = ["BitmapIndex"]
 
 
-class Lanes:
+class BitmapIndex:
     """Masks, and for each node those that have it.
 
     Args:
@@ -38,7 +38,7 @@ class Lanes:
             for node in nodes
         }
 
-    def chosen(self, lanes: int) -> Iterator[NumaMask]:
+    def chosen(self, places: int) -> Iterator[NumaMask]:
         """The masks of these bits."""
         masks = self.masks
-        return (masks[place] for place in bits(lanes))
+        return (masks[place] for place in bits(places))
