@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeVar
 
-import attrs
-
 from nodealloc._arguments import check, wrong
 from nodealloc._typed import typed, typed_but, typed_methods
 from nodealloc.admission import Chain
@@ -15,8 +13,9 @@ from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.node._admission import NodeAdmission, view_of
+from nodealloc.node._advice import Advice
 from nodealloc.node._asked import Asked
-from nodealloc.node._decisions import Decisions, Verdict
+from nodealloc.node._decisions import Decisions
 from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._holdings import Change, Held, Holdings
 from nodealloc.node._ledger import Ledger
@@ -39,9 +38,6 @@ FORMATS: Final[Formats] = {
     **dict.fromkeys((f"{ROW}.*", f"{SET_ASIDE}.*"), JsonCheckpoint.unmarshal),
 }
 """What a store has to be opened with to serve a `NodeAllocator`."""
-
-_ADVICE_ROUNDS: Final = 8
-"""Questions that answers lead to are asked in turn, so often at the most."""
 
 
 @typed_methods
@@ -109,10 +105,10 @@ class NodeAllocator:
         self._store = store
         self._admission = NodeAdmission.of(chain)
         self._holdings = Holdings(empty, view_of(empty) if view is None else view, store)
+        self._advice = Advice(self._admission, self._decisions, self._holdings)
         self._runtime = runtime
         self._start = StartUp(self._write_start, runtime, patience_s=patience_s)
         self.engine: Reconciler[str, StartReport, NodeState] = self._start.engine
-        self._advisor: Advisor | None = None
         self._lock = threading.Lock()
         self._starting = False
         self._report: StartReport | None = None
@@ -139,7 +135,7 @@ class NodeAllocator:
     @typed
     def advise_with(self, advisor: Advisor | None, /) -> None:
         """Have admissions ask an advisor before they are final."""
-        self._advisor = advisor
+        self._advice.advisor = advisor
 
     def start(self) -> StartReport:
         """Load what was remembered, and say what does not fit any more.
@@ -195,13 +191,7 @@ class NodeAllocator:
             if waiting is not None:
                 return waiting
         try:
-            for _ in range(_ADVICE_ROUNDS if self._advisor else 0):
-                answer = self._holdings.settle(
-                    lambda held: self._advised(held, wanted), lambda held: self._unadvised(held, wanted)
-                )
-                if answer is not None:
-                    return answer
-            return self._holdings.settle(lambda held: self._unadvised(held, wanted))
+            return self._advice.admit(wanted)
         except RetryableError as error:
             return not_yet("store", str(error), error.after_s)
 
@@ -387,25 +377,6 @@ class NodeAllocator:
         if report is None:
             raise ConfigurationError("nothing was loaded yet: call start() first")
         self._holdings.settle(lambda held: (None, self._decisions.ledger.accepted(report, held)))
-
-    def _advised(self, held: Held, asked: Asked) -> tuple[Verdict | None, Change | None]:
-        """The answer, or None where the advisor said something that was not known: decide again."""
-        verdict = self._admission.admitted(held, asked)
-        if isinstance(verdict, Placed) and not verdict.repeated and self._has_news(verdict.snapshot):
-            return None, None
-        return self._settled(held, asked, verdict)
-
-    def _has_news(self, snapshot: Snapshot) -> bool:
-        return self._advisor is not None and self._advisor.ask(snapshot)
-
-    def _unadvised(self, held: Held, asked: Asked) -> tuple[Verdict, Change | None]:
-        """The same with what the advisor has said so far; waits for nobody."""
-        return self._settled(held, asked, self._admission.admitted(held, asked))
-
-    def _settled(self, held: Held, asked: Asked, verdict: Verdict) -> tuple[Verdict, Change | None]:
-        if self._advisor is not None and isinstance(verdict, Placed) and not verdict.repeated:
-            verdict = attrs.evolve(verdict, snapshot=self._advisor.settled(verdict.snapshot))
-        return self._decisions.placed(held, asked, verdict)
 
     def _gone_stale(self, record: WorkloadRecord) -> bool:
         return self._holdings.settle(lambda held: self._decisions.released_as_it_was(held, record))
