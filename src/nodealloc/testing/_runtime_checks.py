@@ -131,18 +131,9 @@ def check_containers(
         _check_running(runtime, uid, made)
         _check_ending(runtime, uid, made, grace_s)
         second = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 1), sandbox)
-        assert second != made, f"made once more, it is {made} again, which has ended"
-        newest = runtime.inspect(uid).newest(config.name)
-        assert newest is not None, "two instances were made, and there is no newest"
-        assert newest.record.id == second, "the newest instance is not the last one made"
-        attempt, expected = newest.record.attempt, config.attempt + 1
-        assert attempt == expected, f"attempt {expected} was made, and comes back as {attempt}"
+        _check_next_instance(runtime, uid, made, second, config)
         runtime.start_container(second)
-        runtime.stop_container(made, grace_s)
-        assert _state(runtime, uid, second) is RunState.RUNNING, f"{made} was stopped, and {second} as well"
-        _twice(lambda: runtime.remove_container(made), "remove_container")
-        left = [one.record.id for one in runtime.inspect(uid).containers]
-        assert left == [second], f"{made} was removed, {left} is left"
+        _check_apart(runtime, uid, made, second, grace_s)
         _check_ended_at_once(runtime, box, config, sandbox)
         _check_unknown(runtime)
         late = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 4), sandbox)
@@ -154,6 +145,27 @@ def check_containers(
         runtime.stop_sandbox(box)
         runtime.remove_sandbox(box)
     assert uid not in runtime.listing().pods, "containers outlive the sandbox that was removed"
+
+
+def _check_next_instance(
+    runtime: ContainerRuntime, uid: str, made: str, second: str, config: ContainerConfig
+) -> None:
+    """Made once more, it is another one, and the newest."""
+    assert second != made, f"made once more, it is {made} again, which has ended"
+    newest = runtime.inspect(uid).newest(config.name)
+    assert newest is not None, "two instances were made, and there is no newest"
+    assert newest.record.id == second, "the newest instance is not the last one made"
+    attempt, expected = newest.record.attempt, config.attempt + 1
+    assert attempt == expected, f"attempt {expected} was made, and comes back as {attempt}"
+
+
+def _check_apart(runtime: ContainerRuntime, uid: str, ended: str, runs: str, grace_s: float) -> None:
+    """Stopping and removing an instance that has ended leaves the one that runs alone."""
+    runtime.stop_container(ended, grace_s)
+    assert _state(runtime, uid, runs) is RunState.RUNNING, f"{ended} was stopped, and {runs} as well"
+    _twice(lambda: runtime.remove_container(ended), "remove_container")
+    left = [one.record.id for one in runtime.inspect(uid).containers]
+    assert left == [runs], f"{ended} was removed, {left} is left"
 
 
 def _check_stopped_sandbox(

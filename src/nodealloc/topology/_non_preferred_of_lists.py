@@ -61,8 +61,7 @@ def best_non_preferred(
     if not target:
         return -1
     neediest = target.bit_length() - 1
-    in_order = machine.in_order[neediest]
-    here = common & in_order[0]
+    here = common & machine.in_order[neediest][0]
     lowest = here & -here
     is_found = lowest & sure and not (near and here ^ lowest)
     ways = 1
@@ -78,19 +77,7 @@ def best_non_preferred(
     work.spend(sure.bit_count())
     if is_found:
         return lowest.bit_length() - 1
-    for width in in_order:
-        here = common & width
-        if here:
-            found = _first(here, sure, says, machine, numa, near=near)
-            if found is None:
-                break
-            if found:
-                return machine.place[found]
-    else:
-        return -1
-    masks = [machine.chosen(_hints(one, machine)) for one in says]
-    best = of_many(masks, machine.masks[neediest].bit_count(), numa, near=near, work=work)
-    return machine.place[best] if best else -1
+    return _in_order(says, machine, numa, sure=sure, common=common, neediest=neediest, work=work, near=near)
 
 
 def _of_few(
@@ -120,6 +107,44 @@ def _of_few(
         equals = sorted([mask for mask in masks if nearness[mask] // PLACES == best // PLACES])
         return machine.place[numa.closest(tuple(equals))]
     return best % PLACES
+
+
+def _in_order(
+    says: Sequence[int],
+    machine: SmallMachine,
+    numa: NumaTopology,
+    *,
+    sure: int,
+    common: int,
+    neediest: int,
+    work: Work,
+    near: bool,
+) -> int:
+    """The same by looking at sets in the order in which they would win.
+
+    Args:
+        says: As above.
+        machine: As above.
+        numa: As above.
+        sure: Sets that come out wherever each list has a hint around them.
+        common: Sets that lie inside a hint of each list.
+        neediest: The place of the narrowest set of the neediest list.
+        work: What may be spent.
+        near: As above.
+    """
+    for width in machine.in_order[neediest]:
+        here = common & width
+        if here:
+            found = _first(here, sure, says, machine, numa, near=near)
+            if found is None:
+                break
+            if found:
+                return machine.place[found]
+    else:
+        return -1
+    masks = [machine.chosen(_hints(one, machine)) for one in says]
+    best = of_many(masks, machine.masks[neediest].bit_count(), numa, near=near, work=work)
+    return machine.place[best] if best else -1
 
 
 def _first(
