@@ -151,15 +151,16 @@ class CpuFiles:
                 what = f"one core in two {noun}; that of its first CPU was taken"
                 self._notes.add(f"{_HERE}/cpu{{}}", what, ids=mask)
 
+    def _remark_unknown(self, noun: str, unknown: int, known: Mapping[int, int], *, otherwise: str) -> None:
+        """CPUs whose file says nothing of a group; ids told it, or something stands in for it."""
+        if unknown:
+            taken = f"no siblings told; {noun}s were taken from the ids"
+            what = taken if known else f"no {noun} told; {otherwise}"
+            self._notes.add(f"{_HERE}/cpu{{}}/topology/{noun}_cpus", what, ids=unknown)
+
     def _cores(self, groups: Mapping[int, int], unknown: int) -> tuple[Mapping[int, int], int]:
         known, alone = by_ids(unknown, self._core_key)
-        if unknown:
-            what = (
-                "no siblings told; cores were taken from the ids"
-                if known
-                else "no core told; each stands alone"
-            )
-            self._notes.add(f"{_HERE}/cpu{{}}/topology/core_cpus", what, ids=unknown)
+        self._remark_unknown("core", unknown, known, otherwise="each stands alone")
         groups = {**groups, **known, **{cpu: 1 << cpu for cpu in bits(alone)}}
         return dict(sorted(groups.items())), alone
 
@@ -172,13 +173,7 @@ class CpuFiles:
 
     def _packages(self, groups: Mapping[int, int], unknown: int) -> tuple[Mapping[int, int], int]:
         known, alone = by_ids(unknown, self._package_key)
-        if unknown:
-            what = (
-                "no siblings told; packages were taken from the ids"
-                if known
-                else "no package told; one is assumed"
-            )
-            self._notes.add(f"{_HERE}/cpu{{}}/topology/package_cpus", what, ids=unknown)
+        self._remark_unknown("package", unknown, known, otherwise="one is assumed")
         groups = {**groups, **known}
         if alone:
             groups[(alone & -alone).bit_length() - 1] = alone

@@ -174,15 +174,7 @@ class _Statuses:
         record = one.record
         ended = None
         if one.exit is not None:
-            exit_, reason = self._said(one.exit, one.reason)
-            ended = ContainerTerminated(
-                exit=exit_,
-                reason=reason,
-                message=one.message,
-                started_unix_s=one.started_unix_s,
-                finished_unix_s=one.finished_unix_s,
-                container_id=self._scheme + record.id,
-            )
+            ended = self._ended(record.id, one.exit, one)
         return _Instance(
             record.id,
             record.attempt,
@@ -201,16 +193,20 @@ class _Statuses:
         is_told = not self._rules.tells_unknown and reason not in {"", UNKNOWN}
         return (_LOST, reason) if is_told else (how, UNKNOWN)
 
-    def _kept(self, id_: str, end: ContainerEnd) -> _Instance:
-        exit_, reason = self._said(end.exit, end.reason)
-        ended = ContainerTerminated(
+    def _ended(self, id_: str, how: Exit, one: ContainerReport | ContainerEnd) -> ContainerTerminated:
+        """The end of an instance, as its report or what was kept of it says it."""
+        exit_, reason = self._said(how, one.reason)
+        return ContainerTerminated(
             exit=exit_,
             reason=reason,
-            message=end.message,
-            started_unix_s=end.started_unix_s,
-            finished_unix_s=end.finished_unix_s,
+            message=one.message,
+            started_unix_s=one.started_unix_s,
+            finished_unix_s=one.finished_unix_s,
             container_id=self._scheme + id_,
         )
+
+    def _kept(self, id_: str, end: ContainerEnd) -> _Instance:
+        ended = self._ended(id_, end.exit, end)
         return _Instance(
             id_, end.attempt, 0.0, RunState.EXITED, ended, image=end.image, image_id=end.image_id
         )

@@ -11,11 +11,11 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Final, TypeAlias
 
-from nodealloc.probes._ports import Exchange
-from nodealloc.probes._replies import Reply
+from nodealloc.probes._ports import Exchange, Question
+from nodealloc.probes._replies import Reply, ReplyKind
 
 __all__ = [
     "LONGEST_S",
@@ -26,7 +26,6 @@ __all__ = [
     "opened",
     "reached",
     "received",
-    "resolved",
     "secured",
     "sent",
 ]
@@ -50,7 +49,7 @@ def is_address(host: str, /) -> bool:
     return True
 
 
-def resolved(host: str, port: int, /) -> tuple[str, ...]:
+def _resolved(host: str, port: int, /) -> tuple[str, ...]:
     """The addresses of a host; blocks while a name server is asked.
 
     Raises:
@@ -163,8 +162,22 @@ def received(one: socket.socket, most_bytes: int, /) -> Generator[tuple[socket.s
             yield one, _WRITE
 
 
-def answered(exchange: Exchange, timeout_s: float, /) -> Reply:
-    """Wait for one exchange on this thread, a day at most."""
+def answered(exchange: Callable[[Question, Sequence[str]], Exchange], question: Question, /) -> Reply:
+    """Look up the addresses of a question's host, ask there, and wait for the answer on this thread.
+
+    Args:
+        exchange: From a question and the addresses to ask at to the exchange.
+        question: Its host may be a name.
+    """
+    try:
+        addresses = _resolved(question.address, question.port)
+    except OSError as error:
+        return Reply(ReplyKind.FAILURE, f"{question.address}: no such host: {error}")
+    return _waited_for(exchange(question, addresses), question.timeout_s)
+
+
+def _waited_for(exchange: Exchange, timeout_s: float) -> Reply:
+    """The reply of one exchange, a day at most."""
     until_s = time.monotonic() + min(timeout_s, LONGEST_S)
     with selectors.DefaultSelector() as selector:
         try:

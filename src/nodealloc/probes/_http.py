@@ -24,7 +24,6 @@ from nodealloc.probes._exchange import (
     opened,
     reached,
     received,
-    resolved,
     secured,
     sent,
 )
@@ -111,11 +110,7 @@ class HttpProber:
 
     def probe(self, question: Question, /) -> Reply:
         """See `Prober.probe`."""
-        try:
-            addresses = resolved(question.address, question.port)
-        except OSError as error:
-            return Reply(ReplyKind.FAILURE, f"{question.address}: no such host: {error}")
-        return answered(self._exchange(question, addresses), question.timeout_s)
+        return answered(self._exchange, question)
 
     def exchange(self, question: Question, /) -> Exchange | None:
         """See `Exchanges.exchange`; None where a name has to be resolved."""

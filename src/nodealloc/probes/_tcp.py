@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from typing import Final
 
-from nodealloc.probes._exchange import answered, connected, is_address, opened, reached, resolved
+from nodealloc.probes._exchange import answered, connected, is_address, opened, reached
 from nodealloc.probes._ports import Exchange, Question
 from nodealloc.probes._replies import Reply, ReplyKind
 
@@ -20,11 +20,7 @@ class TcpProber:
 
     def probe(self, question: Question, /) -> Reply:
         """See `Prober.probe`."""
-        try:
-            addresses = resolved(question.address, question.port)
-        except OSError as error:
-            return Reply(ReplyKind.FAILURE, f"{question.address}: no such host: {error}")
-        return answered(self._exchange(question, addresses), question.timeout_s)
+        return answered(self._exchange, question)
 
     def exchange(self, question: Question, /) -> Exchange | None:
         """See `Exchanges.exchange`; None where a name has to be resolved."""

@@ -110,8 +110,8 @@ OVERSIGHTS = {
     "last-words-lost": Change(
         "what the runtime said of an end is not told",
         "podstatus/_containers.py",
-        "                message=one.message,",
-        '                message="",',
+        "            message=one.message,",
+        '            message="",',
         "calm",
     ),
     "last-words-not-kept": Change(
@@ -124,8 +124,8 @@ OVERSIGHTS = {
     "exit-lost": Change(
         "a kept end is told without its exit status",
         "podstatus/_containers.py",
-        "        exit_, reason = self._said(end.exit, end.reason)",
-        "        exit_, reason = self._said(ExitUnknown(), end.reason)",
+        "        ended = self._ended(id_, end.exit, end)",
+        "        ended = self._ended(id_, ExitUnknown(), end)",
         "runtimes",
     ),
     "one-behind": Change(
