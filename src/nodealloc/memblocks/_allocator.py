@@ -23,7 +23,7 @@ from nodealloc.memblocks._reserved import reserved_of
 from nodealloc.memblocks._resize import moved, nodes_to_resize
 from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, MemoryRestorePlan, settled
 from nodealloc.memblocks._state import MemoryState
-from nodealloc.memblocks._static_policy import Question, place
+from nodealloc.memblocks._static_policy import PlacementQuery, place
 from nodealloc.memblocks._stock import MemoryStock
 from nodealloc.memblocks._transitions import grant, release
 from nodealloc.podspec import Json, Quantity
@@ -130,7 +130,7 @@ class MemoryAllocator(MemoryStock):
             return {}
         state = self.state
         held = self._held(asking) if asking[0].owner.workload in state.grants else ()
-        found = held or self._question(asking, demand).hints()
+        found = held or self._query(asking, demand).hints()
         if not found:
             return {}
         resources = state.layout.resources
@@ -147,17 +147,17 @@ class MemoryAllocator(MemoryStock):
             return demand
         if not demand:
             return self
-        question = self._question((claim,), demand)
-        nodes = place(question, affinity, self.options)
+        query = self._query((claim,), demand)
+        nodes = place(query, affinity, self.options)
         if not isinstance(nodes, int):
-            return refusal(question, nodes)
+            return refusal(query, nodes)
         state = grant(
             self.state,
             claim.owner,
             nodes,
             demand,
             ended=claim.reuse,
-            left=question.left,
+            left=query.left,
             strict=self.options.strict,
         )
         return self._with(state)
@@ -308,7 +308,7 @@ class MemoryAllocator(MemoryStock):
             return demand_of(layout, claims[0].amounts)
         return demand_at_peak(layout, claims, all_members=self.options.strict)
 
-    def _question(self, claims: Sequence[Claim], demand: Demand) -> Question:
+    def _query(self, claims: Sequence[Claim], demand: Demand) -> PlacementQuery:
         claim = claims[0]
         alone = len(claims) == 1 and bool(claim.reuse)
         left = self.state.left_by(claim) if alone else _NOTHING_LEFT
@@ -323,5 +323,5 @@ class MemoryAllocator(MemoryStock):
         return ()
 
 
-_allocator, _asked = trusting(MemoryAllocator), trusting(Question)
+_allocator, _asked = trusting(MemoryAllocator), trusting(PlacementQuery)
 _NOTHING_LEFT: Mapping[tuple[int, str], int] = {}

@@ -20,7 +20,7 @@ from nodealloc.memblocks._layout import Layout
 from nodealloc.memblocks._options import MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._state import Grants, MemoryState
-from nodealloc.memblocks._static_policy import Question
+from nodealloc.memblocks._static_policy import PlacementQuery
 from nodealloc.memblocks._stock import MemoryStock
 from nodealloc.memblocks._transitions import blocks_of, draw, misnamed, replay
 from nodealloc.topology import Allocator, Eviction, Move, NumaMask, Owner, RestorePlan
@@ -218,7 +218,7 @@ def _elsewhere(
             if row is None:
                 return None
             demand[row] = demand.get(row, 0) + block.size_bytes
-    hint = Question(layout, state, tuple(sorted(demand.items())), {}).best()
+    hint = PlacementQuery(layout, state, tuple(sorted(demand.items())), {}).best()
     if hint is None or hint.affinity is None:
         return None
     return _added(state, workload, members, nodes, hint.affinity)

@@ -16,11 +16,11 @@ from nodealloc.memblocks._options import MemoryOptions
 from nodealloc.memblocks._state import Left, MemoryState
 from nodealloc.topology import CountedHints, NodeSets, NumaMask, TopologyHint
 
-__all__ = ["Question", "Unplaced", "place"]
+__all__ = ["PlacementQuery", "Unplaced", "place"]
 
 
 @attrs.frozen
-class Question:
+class PlacementQuery:
     """One demand, put to one state.
 
     Attributes:
@@ -145,7 +145,7 @@ class Unplaced:
     text: str
 
 
-def place(question: Question, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Unplaced:
+def place(query: PlacementQuery, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Unplaced:
     """The group of nodes that serves a demand under a merged affinity.
 
     The affinity itself where it has the bytes; else the narrowest candidate
@@ -153,30 +153,27 @@ def place(question: Question, affinity: TopologyHint, options: MemoryOptions) ->
 
     Source: kubelet ``cm/memorymanager/policy_static.go``; `MemoryOptions` are ours.
     """
-    found = _placed(question, affinity, options)
+    found = _placed(query, affinity, options)
     if options.fall_back and isinstance(found, Unplaced) and not affinity.preferred:
-        anywhere = question.best()
+        anywhere = query.best()
         if anywhere is not None and anywhere.affinity is not None:
             return anywhere.affinity
     return found
 
 
-def _placed(question: Question, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Unplaced:
+def _placed(query: PlacementQuery, affinity: TopologyHint, options: MemoryOptions) -> NumaMask | Unplaced:
     nodes = affinity.affinity
     if nodes is None:
-        return _chosen(question.best(), affinity, "no group of NUMA nodes has them free")
-    nodes &= question.layout.mask
+        return _chosen(query.best(), affinity, "no group of NUMA nodes has them free")
+    nodes &= query.layout.mask
     if not nodes:
         return Unplaced(affinity.affinity, "the merged affinity names no node of this machine")
-    if options.strict:
-        serves = question.serves(nodes) and not question.cut_by(nodes)
-    else:
-        # The kubelet overlooks here what may be reused: it then looks for a wider group.
-        serves = question.satisfied_by(nodes)
+    # A kubelet, which is not strict, overlooks here what may be reused: it then looks for a wider group.
+    serves = query.serves(nodes) and not query.cut_by(nodes) if options.strict else query.satisfied_by(nodes)
     if not serves:
-        wider = question.best(containing=nodes)
+        wider = query.best(containing=nodes)
         return _chosen(wider, affinity, "no group of NUMA nodes around the merged affinity has them free")
-    if nodes & (nodes - 1) and question.cut_by(nodes):
+    if nodes & (nodes - 1) and query.cut_by(nodes):
         return Unplaced(
             nodes, "the merged affinity cuts through nodes or groups that serve other allocations"
         )

@@ -10,8 +10,8 @@ from nodealloc._futures import then
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Done, Executor, Failed, Outcome, Plan, Step, Uncertain, View, World
 from nodealloc.errors import NodeallocError, PermanentError
-from nodealloc.pluginreg._introduction import check_introduction
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationEvent, RegistrationState
+from nodealloc.pluginreg._plugin_info import check_plugin_info
 from nodealloc.pluginreg._ports import AsyncRegistration, PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._sightings import Sighting
 
@@ -176,7 +176,7 @@ class Registrations:
                 return have
 
     def _take(self, info: PluginInfo, handler: PluginHandler | None) -> None:
-        check_introduction(info)
+        check_plugin_info(info)
         if handler is None:
             known = ", ".join(sorted(self._handlers)) or "none"
             raise PermanentError(

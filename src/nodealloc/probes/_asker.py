@@ -14,8 +14,8 @@ from nodealloc._frozen import Frozen
 from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary, World
 from nodealloc.podfacts import PodEvent
 from nodealloc.probes._asks import Ask, Heards, ProbedPod, asks_of, tally_of
+from nodealloc.probes._batching import Batching
 from nodealloc.probes._budget import Budget
-from nodealloc.probes._gathering import Gathering
 from nodealloc.probes._kinds import ProbeKind, asks
 from nodealloc.probes._lines import Key, Line, Timetable
 from nodealloc.probes._options import ProbeOptions, Probers
@@ -85,7 +85,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         )
         self._events: list[PodEvent] = []
         self._closed = False
-        self._gathering = Gathering(self._work, clock)
+        self._batching = Batching(self._work, clock)
         self.withheld = 0
         # Pods with a probe: how others are wakes nobody.
         self._probed: dict[str, None] = {}
@@ -170,12 +170,12 @@ class Asker(Driven, Passing, Generic[Seen]):
         if sockets is None:
             return
         end_s = sockets.next_end_s()
-        self._gathering.wait(end_s)
+        self._batching.wait(end_s)
         waits = [wait for wait in (self.seconds_to_next(), most_s) if wait is not None]
         if end_s is not None:
             waits.append(max(0.0, end_s - self._clock.monotonic_s()))
         sockets.turn(0.0 if self._work.is_set() else min(waits, default=None), self._clock.monotonic_s)
-        self._gathering.turned()
+        self._batching.turned()
         self.move_on()
 
     def leave(self) -> None:
@@ -243,7 +243,7 @@ class Asker(Driven, Passing, Generic[Seen]):
 
     def _drop(self, key: Key) -> None:
         line = self._lines.pop(key)
-        self._gathering.drop(key)
+        self._batching.drop(key)
         line.due_s = None
         self._questions.drop(line)
         mine = self._of_pod[key[0]]
@@ -264,7 +264,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         elif line.ask.asking.schedule != ask.asking.schedule:
             line.due_s = None
         line.ask, line.instance, line.busy = ask, None, f"{ask.container_id} {key[2].value}"
-        self._gathering.add(key, ask.asking.schedule)
+        self._batching.add(key, ask.asking.schedule)
         if line.due_s is None and not line.number:
             self._plan(line, now_s)
 

@@ -81,6 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--with-parent", action="store_true", help="end when the process that started it has ended")
     add("--pre-start", action="store_true", help="wants PreStartContainer")
     add("--preferred", action="store_true", help="offers GetPreferredAllocation; prefers the highest ids")
+    _add_misbehaviour(parser)
+    return parser
+
+
+def _add_misbehaviour(parser: argparse.ArgumentParser) -> None:
     bad = parser.add_argument_group("misbehaviour", f"CALL is one of {', '.join(CALLS)}")
     for name, what in (
         ("hang", "never answer"),
@@ -116,7 +121,6 @@ def _parser() -> argparse.ArgumentParser:
     bad.add_argument("--register-twice", action="store_true", help="register a second time at once")
     bad.add_argument("--leave-socket", action="store_true", help="leave the socket behind at SIGTERM")
     bad.add_argument("--versions", default="v1beta1", metavar="LIST", help="what it says it speaks")
-    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

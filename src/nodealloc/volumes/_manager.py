@@ -42,10 +42,10 @@ from nodealloc.volumes._ports import (
     MountWatch,
     Plugin,
 )
+from nodealloc.volumes._reconstruction import Reconstruction
 from nodealloc.volumes._settle import Result, doubted
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes._sub_paths import SubPaths
-from nodealloc.volumes._takeover import Takeover
 from nodealloc.volumes._views import PodVolume, Views
 
 __all__ = ["VolumeManager"]
@@ -160,8 +160,8 @@ class VolumeManager(Group):
         """
         if self._leftovers is None:
             return ()
-        takeover = Takeover(self._plugins, self._adoption, self._observer)
-        return takeover.take(self._leftovers.found())
+        reconstruction = Reconstruction(self._plugins, self._adoption, self._observer)
+        return reconstruction.take(self._leftovers.found())
 
     def pod_changed(self, uid: str, /) -> None:
         """Look at one pod: it arrived, changed, ended, or became unknown."""

@@ -12,10 +12,10 @@ from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._model import VolumeMode, VolumeSpec
 from nodealloc.volumes._ports import Found
 
-__all__ = ["Takeover"]
+__all__ = ["Reconstruction"]
 
 
-class Takeover:
+class Reconstruction:
     """Names what was found and has it held; one thread, once."""
 
     def __init__(

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nodealloc.probes import ProbeKind
-from nodealloc.probes._gathering import Gathering
+from nodealloc.probes._batching import Batching
 from nodealloc.probes._schedule import Schedule
 from nodealloc.testing.dsw_asw import VirtualClock
 
@@ -37,11 +37,11 @@ def slept(
     naps: list[float] = []
     monkeypatch.setattr(time, "sleep", naps.append)
     clock = VirtualClock(1000.0)
-    gathering = Gathering(work, clock)
+    batching = Batching(work, clock)
     for number in range(lines):
-        gathering.add(("u", f"c{number}", ProbeKind.LIVENESS), HASTY if number < hasty else SLOW)
-    gathering.turned()
-    gathering.wait(clock.monotonic_s() + left_s)
+        batching.add(("u", f"c{number}", ProbeKind.LIVENESS), HASTY if number < hasty else SLOW)
+    batching.turned()
+    batching.wait(clock.monotonic_s() + left_s)
     return max(work.waits + naps, default=0.0)
 
 
@@ -57,11 +57,11 @@ def test_a_word_shortens_it(monkeypatch: pytest.MonkeyPatch) -> None:
     work, naps = Told(word=True), list[float]()
     monkeypatch.setattr(time, "sleep", naps.append)
     clock = VirtualClock(1000.0)
-    gathering = Gathering(work, clock)
+    batching = Batching(work, clock)
     for number in range(50):
-        gathering.add(("u", f"c{number}", ProbeKind.LIVENESS), SLOW)
-    gathering.turned()
-    gathering.wait(None)
+        batching.add(("u", f"c{number}", ProbeKind.LIVENESS), SLOW)
+    batching.turned()
+    batching.wait(None)
     assert naps == [pytest.approx(0.04)]
 
 
@@ -74,13 +74,13 @@ def test_who_is_asked_no_more_does_not_count(monkeypatch: pytest.MonkeyPatch) ->
     """The hasty one has gone, or has more time now."""
     monkeypatch.setattr(time, "sleep", lambda _: None)
     work = Told()
-    gathering = Gathering(work, VirtualClock(1000.0))
+    batching = Batching(work, VirtualClock(1000.0))
     keys = [("u", f"c{number}", ProbeKind.LIVENESS) for number in range(20)]
     for key in keys:
-        gathering.add(key, HASTY)
-    gathering.drop(keys[0])
+        batching.add(key, HASTY)
+    batching.drop(keys[0])
     for key in keys[1:]:
-        gathering.add(key, SLOW)
-    gathering.turned()
-    gathering.wait(None)
+        batching.add(key, SLOW)
+    batching.turned()
+    batching.wait(None)
     assert work.waits == [pytest.approx(0.1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodealloc.errors import PermanentError
 from nodealloc.pluginreg._ports import PluginInfo
 
-__all__ = ["check_introduction"]
+__all__ = ["check_plugin_info"]
 
 _LONGEST = {"name": 512, "endpoint": 4096}
 """Characters of each word; the longest name that anybody uses, a resource's, has 317."""
@@ -13,7 +13,7 @@ _SHOWN = 40
 """Characters of a plugin's own words that are repeated to it; it may say a megabyte."""
 
 
-def check_introduction(info: PluginInfo, /) -> None:
+def check_plugin_info(info: PluginInfo, /) -> None:
     """Raise `PermanentError` where no handler could do anything with a plugin's name or endpoint.
 
     Which versions it has to speak, its handler says.

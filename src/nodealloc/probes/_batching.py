@@ -10,7 +10,7 @@ from nodealloc.dsw_asw import Clock
 from nodealloc.probes._lines import Key
 from nodealloc.probes._schedule import Schedule
 
-__all__ = ["Gathering"]
+__all__ = ["Batching"]
 
 _BATCH_S: Final = 0.04
 """What comes within it is dealt with at once: a thousand wake-ups a second cost more than their questions."""
@@ -20,7 +20,7 @@ _MANY: Final = 16
 _HASTY_S: Final = 1.0
 
 
-class Gathering:
+class Batching:
     """Lets the thread that asks sleep between two turns. Not thread-safe, but for `work`.
 
     Args:
