@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nodealloc.checkpoint import MemoryManagerState
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.memblocks._codec import from_kubelet
-from nodealloc.memblocks._transitions import replay
+from nodealloc.memblocks._granting import replay
 from nodealloc.testing.memblocks import check_books
 from nodealloc.testing.strategies.memblocks import (
     Admission,

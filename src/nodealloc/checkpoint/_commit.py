@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from nodealloc import _attrs as attrs
-from nodealloc.checkpoint._held import judge
+from nodealloc.checkpoint._base_store import judge
 from nodealloc.checkpoint._json import Json, Shape
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import DecodeError

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from nodealloc.checkpoint._commit import Change, RedoRecord, Rename, digest
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
-from nodealloc.checkpoint._guard import check_owner
+from nodealloc.checkpoint._ownership import check_owner
 
 __all__ = ["DAMAGED", "KEPT", "MARK", "NO_FILE", "Change", "Directory", "aside"]
 

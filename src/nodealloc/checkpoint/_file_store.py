@@ -11,11 +11,11 @@ from pathlib import Path
 from typing_extensions import override
 
 from nodealloc._typed import typed, typed_methods
+from nodealloc.checkpoint._base_store import BaseStore, judge, pack_identity, unpack_identity
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, NO_FILE, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
-from nodealloc.checkpoint._held import HeldStore, judge, pack_identity, unpack_identity
 from nodealloc.checkpoint._keys import KEY_LENGTH, check_key, reader_for
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
@@ -28,7 +28,7 @@ _LOCK = f"{MARK}lock"
 
 
 @typed_methods
-class FileStore(HeldStore):
+class FileStore(BaseStore):
     """A directory with one file a key; the `Store` that a kubelet can take over.
 
     The directory is locked from here to `close`. An agent keeps it for life.

@@ -122,7 +122,7 @@ def check_formats(formats: Formats, /) -> Formats:
 def require_formats(store: object, needed: Collection[str], who: str) -> None:
     """Refuse a store that was opened without a format of what somebody stores there.
 
-    A store that does not say what it was opened with (`HeldStore.formats`) is not looked at.
+    A store that does not say what it was opened with (`BaseStore.formats`) is not looked at.
 
     Args:
         store: The store.

@@ -8,7 +8,7 @@ import os
 
 from nodealloc.checkpoint._errors import StoreBusyError, StoreFailedError
 from nodealloc.checkpoint._files import Files, call
-from nodealloc.checkpoint._guard import check_alone
+from nodealloc.checkpoint._ownership import check_alone
 
 __all__ = ["PidLock"]
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing_extensions import override
 
 from nodealloc._typed import typed, typed_methods
+from nodealloc.checkpoint._base_store import BaseStore
 from nodealloc.checkpoint._contents import Damaged, Identity
-from nodealloc.checkpoint._held import HeldStore
 from nodealloc.checkpoint._ports import Formats
 
 __all__ = ["MemoryStore"]
 
 
 @typed_methods
-class MemoryStore(HeldStore):
+class MemoryStore(BaseStore):
     """The contract of `Store` without a disk.
 
     A restart is a second store over the bytes of the first:

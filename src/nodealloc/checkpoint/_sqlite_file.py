@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nodealloc.checkpoint._errors import StoreFailedError
-from nodealloc.checkpoint._guard import check_alone, check_owner
+from nodealloc.checkpoint._ownership import check_alone, check_owner
 
 __all__ = [
     "APPLICATION",

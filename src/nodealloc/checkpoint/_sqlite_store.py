@@ -13,10 +13,10 @@ from typing_extensions import override
 
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed, typed_methods
+from nodealloc.checkpoint._base_store import BaseStore, pack_identity, unpack_identity
 from nodealloc.checkpoint._contents import Damaged, Identity
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
-from nodealloc.checkpoint._held import HeldStore, pack_identity, unpack_identity
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
 from nodealloc.checkpoint._sqlite_file import (
@@ -63,7 +63,7 @@ _BUSY_MS = 5000
 
 
 @typed_methods
-class SqliteStore(HeldStore):
+class SqliteStore(BaseStore):
     """One SQLite file in WAL mode, flushed with every commit.
 
     For agents with thousands of workloads: give each its own key (`row_key`),

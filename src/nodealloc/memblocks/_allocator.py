@@ -15,6 +15,7 @@ from nodealloc.memblocks import _abilities as abilities
 from nodealloc.memblocks._blocks import MEMORY, Block, NodeMemory, is_memory
 from nodealloc.memblocks._codec import recorded, to_kubelet
 from nodealloc.memblocks._demand import demand_at_peak, demand_of
+from nodealloc.memblocks._granting import grant, release
 from nodealloc.memblocks._layout import Demand, Layout
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
@@ -25,7 +26,6 @@ from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, MemoryRestorePlan, set
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import PlacementQuery, place
 from nodealloc.memblocks._stock import MemoryStock
-from nodealloc.memblocks._transitions import grant, release
 from nodealloc.podspec import Json, Quantity
 from nodealloc.topology import (
     Allocator,

@@ -8,9 +8,9 @@ from nodealloc import _attrs as attrs
 from nodealloc.errors import Fault
 from nodealloc.idset import format_list
 from nodealloc.memblocks._blocks import Block, NodeMemory
+from nodealloc.memblocks._granting import blocks_of
 from nodealloc.memblocks._options import MemoryPolicy
 from nodealloc.memblocks._state import Grants
-from nodealloc.memblocks._transitions import blocks_of
 from nodealloc.topology import NumaMask
 
 __all__ = ["RecordedMemory"]

@@ -16,13 +16,13 @@ from typing_extensions import override
 from nodealloc import _attrs as attrs
 from nodealloc.errors import ConfigurationError, Fault
 from nodealloc.memblocks._blocks import MEMORY, Block, MemoryTable
+from nodealloc.memblocks._granting import blocks_of, draw, misnamed, replay
 from nodealloc.memblocks._layout import Layout
 from nodealloc.memblocks._options import MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._state import Grants, MemoryState
 from nodealloc.memblocks._static_policy import PlacementQuery
 from nodealloc.memblocks._stock import MemoryStock
-from nodealloc.memblocks._transitions import blocks_of, draw, misnamed, replay
 from nodealloc.topology import Allocator, Eviction, Move, NumaMask, Owner, RestorePlan
 
 __all__ = ["MAX_DRIFT_BYTES", "Drift", "MemoryRestorePlan", "settled", "unpinned"]

@@ -22,8 +22,8 @@ from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
 from nodealloc.topology._search import Found, search
 from nodealloc.topology._serving import unserved
-from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._utilization import allocated_shares
 from nodealloc.topology._verdicts import Placed, Refusal, misfit, short, undecided
 from nodealloc.topology._work import Work
 from nodealloc.verdicts import NotYet

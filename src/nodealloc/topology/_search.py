@@ -25,8 +25,8 @@ from nodealloc.topology._hints import NumaTopology, TopologyHint
 from nodealloc.topology._policy import PolicyName, Scope
 from nodealloc.topology._ports import Allocator
 from nodealloc.topology._reading import read
-from nodealloc.topology._shares import allocated_shares
 from nodealloc.topology._snapshot import Affinities, Snapshot
+from nodealloc.topology._utilization import allocated_shares
 from nodealloc.topology._work import Work
 from nodealloc.verdicts import NotYet
 

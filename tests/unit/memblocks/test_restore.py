@@ -26,8 +26,8 @@ from nodealloc.memblocks import (
 )
 from nodealloc.memblocks._blocks import MemoryTable
 from nodealloc.memblocks._codec import from_kubelet
+from nodealloc.memblocks._granting import replay
 from nodealloc.memblocks._recorded import RecordedMemory
-from nodealloc.memblocks._transitions import replay
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
 from nodealloc.topology import Claim, Owner, TopologyHint

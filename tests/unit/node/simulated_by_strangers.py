@@ -135,7 +135,7 @@ BY_STRANGERS = {
     ),
     "memory-not-given-back": Change(
         about="bytes that a pod of one container held are not free when it has gone",
-        file="memblocks/_transitions.py",
+        file="memblocks/_granting.py",
         old="        if block.size_bytes:\n            row",
         new="        if block.size_bytes and len(members) > 1:\n            row",
         seeds="calm",

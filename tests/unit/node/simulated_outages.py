@@ -39,7 +39,7 @@ OUTAGES = {
     ),
     "memory-before-disk": Change(
         "what a store could not write stands in its memory as if it were written",
-        "checkpoint/_held.py",
+        "checkpoint/_base_store.py",
         "            if fresh or settled or writer is not None:\n                self._write(fresh, settled, writer)\n            self._note(changes, fresh, settled)\n",
         "            self._note(changes, fresh, settled)\n            if fresh or settled or writer is not None:\n                self._write(fresh, settled, writer)\n",
         "disks",

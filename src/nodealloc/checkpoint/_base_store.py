@@ -17,7 +17,7 @@ from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.checkpoint._stack import with_room
 from nodealloc.errors import ConfigurationError, DecodeError
 
-__all__ = ["HeldStore", "judge", "pack_identity", "unpack_identity"]
+__all__ = ["BaseStore", "judge", "pack_identity", "unpack_identity"]
 
 
 def judge(reader: Reader, data: bytes, /) -> Checkpoint | str:
@@ -50,7 +50,7 @@ def unpack_identity(data: bytes | None, /) -> Identity | None:
 
 
 @typed_methods
-class HeldStore:
+class BaseStore:
     """A store whose verified values are held in memory; what writes them is a subclass's to say."""
 
     def __init__(self, name: str, formats: Formats, identity: Identity | None) -> None:
