@@ -17,11 +17,12 @@ from nodealloc.dsw_asw import (
     Observer,
     Reconciler,
     Remember,
+    Step,
     ThreadExecutor,
     World,
 )
 from nodealloc.podlife._arrivals import Orphans
-from nodealloc.podlife._details import Acted, Detail
+from nodealloc.podlife._details import Acted, Detail, MakeReady
 from nodealloc.podlife._domain import Lives, Nears
 from nodealloc.podlife._facts import PodFacts, Telling
 from nodealloc.podlife._listings import Listings
@@ -66,7 +67,14 @@ def threads() -> Executor:
     most = 2 * len(os.sched_getaffinity(0))
     starts = FewAtOnce(ThreadExecutor("pods"), most=most, burdens=lambda step: _STARTS.get(step.verb, 0))
     # The first pods go on to their sandboxes while others are made ready, and not all of them in step.
-    return FewAtOnce(starts, most=most, burdens=lambda step: step.verb.startswith("make ready"), held_s=0.1)
+    return FewAtOnce(starts, most=most, burdens=_place_of_parts, held_s=0.1)
+
+
+def _place_of_parts(step: Step[object]) -> int:
+    """Parts of a pod before those of one for which nothing was made yet."""
+    if not isinstance(step.detail, MakeReady):
+        return 0
+    return 2 if step.detail.new else 1
 
 
 def nears_of(

@@ -293,6 +293,21 @@ def test_a_pod_waits_for_mounts_that_take_no_longer_than_it_has_patience(tmp_pat
             VolumePreparer(manager, patience_s=wrong)
 
 
+def test_a_pod_with_patience_makes_the_passes_that_its_mounts_take(tmp_path: Path) -> None:
+    """Whoever drives the manager may be gathering what happens, or be at something else."""
+    root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
+    uses = (VolumeUse(name="scratch", path="/scratch"),)
+    volumes = (Volume(name="scratch", kind="emptyDir"),)
+    web = attrs.evolve(a_pod(), volumes=volumes, containers=(attrs.evolve(APP, volumes=uses),))
+    pods = FakePods()
+    pods.put(web)
+    manager = VolumeManager([EmptyDir(root, mounter)], pods=pods, executor=ThreadExecutor("mounts"))
+    assert isinstance(VolumePreparer(manager).make_ready(web, NOW), NotYet)
+    assert manager.has_work
+    assert isinstance(VolumePreparer(manager, patience_s=60.0).make_ready(web, NOW), Provided)
+    manager.close(10.0)
+
+
 def test_a_pod_that_waits_to_be_let_in_has_no_volumes() -> None:
     """Though all its parts are begun at once; one that came as far as its sandbox keeps what it has."""
     let_in: set[str] = set()

@@ -27,8 +27,9 @@ class VolumePreparer:
 
     Args:
         manager: Mounts and unmounts; driven by whoever made it.
-        patience_s: Real seconds that a call waits for mounts that take no longer, so that a pod
-            goes on in the same step: for a manager that is driven in another thread. 0 for none.
+        patience_s: Real seconds that a call waits for mounts that take no longer, and makes the manager's
+            passes meanwhile, so that a pod goes on in the same step: for a manager whose executor has
+            threads. 0 for none.
 
     Attributes:
         mounted: Counts mounts of a pod that were made or changed, so that it is asked again at once; a
@@ -49,6 +50,8 @@ class VolumePreparer:
         self._count = 0
         self._mounts: dict[VolumeId, Mapping[str, object]] = {}
         self._changes = manager.actual.watch(self._changed)
+        if patience_s:
+            manager.add_listener(self._woken)
 
     def make_ready(self, pod: Pod, cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""
@@ -56,6 +59,9 @@ class VolumePreparer:
         ends_s = time.monotonic() + self._patience_s
         while True:
             count = self._count
+            # Whoever drives it may gather what happens for longer than these mounts take.
+            if self._patience_s and self._manager.has_work:
+                self._manager.reconcile()
             answer = self._answer(pod)
             left_s = ends_s - time.monotonic()
             if isinstance(answer, Provided) or left_s <= 0 or cancel.is_set():
@@ -84,6 +90,12 @@ class VolumePreparer:
             return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S)
         self.mounted.drop(pod.uid, by="gone")
         return None
+
+    def _woken(self) -> None:
+        """There is a pass to be made."""
+        with self._lock:
+            self._count += 1
+            self._lock.notify_all()
 
     def _changed(self) -> None:
         # Records are taken and compared in one step: an older one that came late would hide the next change.
