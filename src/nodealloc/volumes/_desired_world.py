@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 
 from typing_extensions import override
@@ -41,6 +42,8 @@ class DesiredWorldWriter(Passing):
         self._desired = desired
         self._on_known = on_known
         self._told: dict[str, Populated] = {}
+        # The group that the manager is a member of makes its pass, and so may whoever waits for mounts.
+        self._lock = threading.Lock()
         self._watches = (pods.watch(wake), populated.watch(wake))
 
     @property
@@ -52,14 +55,15 @@ class DesiredWorldWriter(Passing):
     @override
     def begin_pass(self) -> None:
         """Add and take away uses."""
-        uids: dict[str, object] = {}
-        for watch in self._watches:
-            uids.update(watch.take())
-        for uid in uids:
-            try:
-                self._derive(uid)
-            except Exception:  # noqa: BLE001 - one pod's fault must not stop the others
-                _log.exception("what pod %s wants of its volumes could not be told", uid)
+        with self._lock:
+            uids: dict[str, object] = {}
+            for watch in self._watches:
+                uids.update(watch.take())
+            for uid in uids:
+                try:
+                    self._derive(uid)
+                except Exception:  # noqa: BLE001 - one pod's fault must not stop the others
+                    _log.exception("what pod %s wants of its volumes could not be told", uid)
 
     @override
     def end_pass(self, _error: Exception | None, /) -> Summary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 from typing_extensions import override
@@ -48,6 +49,7 @@ class LostMounts(Passing):
         self._clock = clock
         self._every_s = every_s
         self._wake = wake
+        self._lock = threading.Lock()  # two threads may make passes
         self._asked = True
         self._looked_s = clock.monotonic_s()
         self._changes = actual.watch(self._note)
@@ -85,7 +87,8 @@ class LostMounts(Passing):
         self._asked = False
         self._looked_s = self._clock.monotonic_s()
         try:
-            gone = self._watch.lost()
+            with self._lock:
+                gone = self._watch.lost()
         except Exception:  # noqa: BLE001 - what cannot be looked at must not stop the passes
             _log.exception("looking for lost mounts raised; the next look is when they change again")
             return self.glance()

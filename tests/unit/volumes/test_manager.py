@@ -8,7 +8,7 @@ import threading
 import attrs
 import pytest
 
-from nodealloc.dsw_asw import ThreadExecutor, UncertainError, WaitTimeoutError
+from nodealloc.dsw_asw import Group, ThreadExecutor, UncertainError, WaitTimeoutError
 from nodealloc.podfacts import PodLife
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions
@@ -528,6 +528,37 @@ def test_listeners_hear_of_pods_and_of_volumes_and_can_leave(node: Node) -> None
     leave()
     node.end()
     assert heard == [1]
+
+
+def test_passes_may_be_made_by_several_threads_at_once() -> None:
+    """By a group that it is a member of, and by whoever waits for mounts: each pod has what it wants, no more."""
+    node = Node(threads=True)
+    node.disk("a")
+    ends = threading.Event()
+
+    def passes() -> None:
+        while not ends.is_set():
+            node.manager.wait_for_work(0.01)
+            node.manager.reconcile()
+
+    others = [threading.Thread(target=passes) for _ in range(3)]
+    with Group(node.manager) as group:
+        for one in others:
+            one.start()
+        for number in range(60):
+            node.run("a", uid=f"pod-{number}")
+            if number % 2:
+                node.end(f"pod-{number}")
+        for number in range(0, 60, 2):
+            node.manager.wait_for_attach_and_mount(f"pod-{number}", 30.0)
+        for number in range(1, 60, 2):
+            node.manager.wait_for_unmount(f"pod-{number}", 30.0)
+        ends.set()
+        for one in others:
+            one.join()
+        group.run_until_quiet()
+        (volume,) = node.manager.desired.snapshot().values()
+        assert sorted(volume.value.uses) == sorted(f"pod-{number}" for number in range(0, 60, 2))
 
 
 def test_groups_of_volumes_reach_the_pod(node: Node) -> None:
