@@ -531,7 +531,7 @@ def test_listeners_hear_of_pods_and_of_volumes_and_can_leave(node: Node) -> None
 
 
 def test_passes_may_be_made_by_several_threads_at_once() -> None:
-    """By a group that it is a member of, and by whoever waits for mounts: each pod has what it wants, no more."""
+    """A group that it is a member of makes them, and whoever waits for mounts: each pod has what it wants."""
     node = Node(threads=True)
     node.disk("a")
     ends = threading.Event()
