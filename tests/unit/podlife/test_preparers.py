@@ -23,6 +23,7 @@ from nodealloc.cgroups import (
 )
 from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
 from nodealloc.errors import ConfigurationError
+from nodealloc.podfacts import PodLife
 from nodealloc.podlife import PodGift, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
@@ -304,8 +305,37 @@ def test_a_pod_with_patience_makes_the_passes_that_its_mounts_take(tmp_path: Pat
     manager = VolumeManager([EmptyDir(root, mounter)], pods=pods, executor=ThreadExecutor("mounts"))
     assert isinstance(VolumePreparer(manager).make_ready(web, NOW), NotYet)
     assert manager.has_work
-    assert isinstance(VolumePreparer(manager, patience_s=60.0).make_ready(web, NOW), Provided)
+    patient = VolumePreparer(manager, patience_s=60.0)
+    assert isinstance(patient.make_ready(web, NOW), Provided)
+    assert web.uid in patient.mounted
+    pods.put(web, PodLife.ENDED)
+    assert patient.take_back(web, NOW) is None
+    assert not manager.holds(web.uid)
+    assert web.uid not in patient.mounted
     manager.close(10.0)
+
+
+def test_whoever_takes_volumes_back_hears_that_a_mount_went(tmp_path: Path) -> None:
+    """As one that makes them ready hears that it came; of a pod that is gone nothing is kept."""
+    root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
+    uses = (VolumeUse(name="scratch", path="/scratch"),)
+    volumes = (Volume(name="scratch", kind="emptyDir"),)
+    web = attrs.evolve(a_pod(), volumes=volumes, containers=(attrs.evolve(APP, volumes=uses),))
+    pods = FakePods()
+    pods.put(web)
+    manager = VolumeManager([EmptyDir(root, mounter)], pods=pods, executor=InlineExecutor())
+    preparer = VolumePreparer(manager)
+    preparer.make_ready(web, NOW)
+    manager.run_until_quiet()
+    mounted = preparer.mounted.get(web.uid)
+    assert mounted is not None
+    pods.put(web, PodLife.ENDED)
+    assert isinstance(preparer.take_back(web, NOW), NotYet)
+    manager.run_until_quiet()
+    assert preparer.mounted.get(web.uid) not in {None, mounted}
+    assert preparer.take_back(web, NOW) is None
+    manager.run_until_quiet()
+    assert web.uid not in preparer.mounted
 
 
 def test_a_pod_that_waits_to_be_let_in_has_no_volumes() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Final
 
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed
@@ -20,6 +22,7 @@ from nodealloc.volumes import VolumeId, VolumeManager
 __all__ = ["BegunPods", "VolumePreparer"]
 
 _SOON_S = 0.1
+_NOT_LOOKED: Final = NotYet(blocker="volumes", message="not looked at yet", after_s=_SOON_S)
 
 
 class VolumePreparer:
@@ -32,8 +35,8 @@ class VolumePreparer:
             threads. 0 for none.
 
     Attributes:
-        mounted: Counts mounts of a pod that were made or changed, so that it is asked again at once; a
-            pod of which nothing is mounted any more is dropped.
+        mounted: Counts mounts of a pod that were made, changed or went, so that it is asked again at
+            once; a pod of which nothing is mounted any more is dropped.
 
     Raises:
         ConfigurationError: A time that nobody can wait.
@@ -47,7 +50,8 @@ class VolumePreparer:
         self._patience_s = patience_s
         self.mounted: World[str, object] = World("changes of mounts")
         self._lock = threading.Condition()
-        self._count = 0
+        self._count = 0  # of what `mounted` was told
+        self._wakes = 0
         self._mounts: dict[VolumeId, Mapping[str, object]] = {}
         self._changes = manager.actual.watch(self._changed)
         if patience_s:
@@ -56,19 +60,12 @@ class VolumePreparer:
     def make_ready(self, pod: Pod, cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""
         self._manager.pod_changed(pod.uid)
-        ends_s = time.monotonic() + self._patience_s
-        while True:
-            count = self._count
-            # Whoever drives it may gather what happens for longer than these mounts take.
-            if self._patience_s and self._manager.has_work:
-                self._manager.reconcile()
+        answer: Provided | NotYet = _NOT_LOOKED
+        for _ in self._looks(cancel):
             answer = self._answer(pod)
-            left_s = ends_s - time.monotonic()
-            if isinstance(answer, Provided) or left_s <= 0 or cancel.is_set():
-                return answer
-            with self._lock:
-                if self._count == count:
-                    self._lock.wait(left_s)
+            if isinstance(answer, Provided):
+                break
+        return answer
 
     def _answer(self, pod: Pod) -> Provided | NotYet:
         containers = (*pod.all_containers, *pod.ephemeral_containers)
@@ -81,40 +78,71 @@ class VolumePreparer:
         paths = {name: one.path for name, one in found.items()}
         return Provided(value=PodGift(everywhere=ContainerGift(volumes=paths)))
 
-    def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
+    def take_back(self, pod: Pod, cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`."""
         if self._manager.sub_paths is not None:
             self._manager.sub_paths.clean(pod.uid)
         self._manager.pod_changed(pod.uid)
-        if self._manager.holds(pod.uid):
-            return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S)
-        self.mounted.drop(pod.uid, by="gone")
-        return None
+        for _ in self._looks(cancel):
+            if not self._manager.holds(pod.uid):
+                self.mounted.drop(pod.uid, by="gone")
+                return None
+        return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S)
+
+    def _looks(self, cancel: Cancel) -> Iterator[None]:
+        """Moments to look at what is mounted: now, and after each change while there is patience."""
+        ends_s = time.monotonic() + self._patience_s
+        while True:
+            wakes = self._wakes
+            # Whoever drives the manager may gather what happens for longer than such mounts take.
+            if self._patience_s and self._manager.has_work:
+                self._manager.reconcile()
+            yield
+            left_s = ends_s - time.monotonic()
+            if left_s <= 0 or cancel.is_set():
+                return
+            with self._lock:
+                if self._wakes == wakes:
+                    self._lock.wait(left_s)
 
     def _woken(self) -> None:
         """There is a pass to be made."""
         with self._lock:
-            self._count += 1
+            self._wakes += 1
             self._lock.notify_all()
 
     def _changed(self) -> None:
         # Records are taken and compared in one step: an older one that came late would hide the next change.
         with self._lock:
-            found = [uid for key in self._changes.take() for uid in self._newly_mounted(key)]
+            found = [uid for key in self._changes.take() for uid in self._moved(key)]
             first, self._count = self._count + 1, self._count + len(found)
-            if found:
-                self._lock.notify_all()
-        for count, uid in enumerate(found, first):
-            self.mounted.put(uid, count, by="mounts")
+            self._wakes += 1
+            self._lock.notify_all()
+        for count, (uid, is_mounted) in enumerate(found, first):
+            if is_mounted:
+                self.mounted.put(uid, count, by="mounts")
+            else:
+                self.mounted.alter(uid, partial(_if_known, count), by="mounts")
 
-    def _newly_mounted(self, key: VolumeId) -> list[str]:
-        """Pods with a mount of their own that was made or changed; who shares a volume has nothing to ask."""
+    def _moved(self, key: VolumeId) -> list[tuple[str, bool]]:
+        """Pods with a mount of their own that was made or changed, and those with one that went.
+
+        Who shares a volume has nothing to ask.
+        """
         record = self._manager.actual.get(key)
         before = self._mounts.pop(key, {})
-        if record is None:
-            return []
-        self._mounts[key] = record.mounts
-        return [uid for uid, one in record.mounts.items() if one.is_mounted and one != before.get(uid)]
+        made: list[tuple[str, bool]] = []
+        now: Mapping[str, object] = {}
+        if record is not None:
+            now = self._mounts[key] = record.mounts
+            made = [
+                (uid, True) for uid, one in record.mounts.items() if one.is_mounted and one != before.get(uid)
+            ]
+        return made + [(uid, False) for uid in before if uid not in now]
+
+
+def _if_known(count: int, before: object) -> object:
+    return None if before is None else count
 
 
 class BegunPods:
