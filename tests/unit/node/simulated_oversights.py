@@ -159,8 +159,8 @@ OVERSIGHTS = {
     "unmount-not-awaited": Change(
         "a pod is over while volumes are mounted for it",
         "podlife/preparers/_volumes.py",
-        "        if self._manager.holds(pod.uid):",
-        "        if False:",
+        "            if not self._manager.holds(pod.uid):",
+        "            if True:",
         "disks",
     ),
     "mount-unstaged": Change(
