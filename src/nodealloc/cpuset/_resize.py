@@ -12,6 +12,7 @@ from nodealloc.idset import CPUSet
 from nodealloc.topology import Shortfall
 
 if TYPE_CHECKING:
+    from nodealloc.cpuset._demand import Demand
     from nodealloc.cpuset._policy import StaticPolicy
     from nodealloc.cpuset._state import Assignment, CpuState
     from nodealloc.topology import Claim
@@ -32,6 +33,8 @@ def resize(policy: StaticPolicy, state: CpuState, claim: Claim, /) -> CpuState |
     """
     held = state.of(claim.owner)
     demand = demand_of(policy, claim)
+    if held is not None and not demand.fault and _is_as_asked(held, demand):
+        return state  # it asks for something else of another resource: there is nothing to resize here
     refusal = _refusal(policy, held, demand.exclusive, demand.fault)
     if refusal is not None or held is None:
         return refusal or state
@@ -50,6 +53,10 @@ def resize(policy: StaticPolicy, state: CpuState, claim: Claim, /) -> CpuState |
     resized = state.with_assignment(claim.owner, changed)
     grows = len(cpus) > len(held.cpus) or changed.shared_milli_cpu > held.shared_milli_cpu
     return (room_for_shared(policy, resized, demand) if grows else None) or resized
+
+
+def _is_as_asked(held: Assignment, demand: Demand) -> bool:
+    return (len(held.cpus), held.shared_milli_cpu) == (demand.exclusive, demand.shared_milli_cpu)
 
 
 def _refusal(policy: StaticPolicy, held: Assignment | None, wanted: int, fault: str) -> Shortfall | None:

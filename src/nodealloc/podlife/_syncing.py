@@ -18,7 +18,7 @@ from nodealloc.podlife._details import (
 from nodealloc.podlife._grace import kill_grace_s, stops_after
 from nodealloc.podlife._look import Decided
 from nodealloc.podlife._observed import Observed, succeeded
-from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason
+from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason, Why
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
 from nodealloc.podlife._pruning import prune
 from nodealloc.podlife._record import HookState, PodRecord, Stopping
@@ -81,6 +81,10 @@ def sync(
         record = record.but(definitions=definitions)
     bound = _bound(turn, record)
     to_stop = _to_stop(turn, plan, bound)
+    if preparing is not None and rules.follows_edits and not plan.ends:
+        # A form that is not ready yet, or may not come in, takes nothing from what runs.
+        edited_out = _edited_out(plan, observed.report)
+        to_stop = tuple([one for one in to_stop if one.container_id not in edited_out])
     record = _counting(_stopping(turn, record, to_stop, plan), plan, observed)
     if plan.ends and not plan.makes_sandbox:
         return Next(record=record, is_over=True)
@@ -117,6 +121,17 @@ def _to_stop(turn: Turn, plan: PodPlan, bound: Decided | None) -> tuple[Stop, ..
     """Containers that are to be stopped, in whose order a kubelet stops one after the other."""
     found = stops_of(plan, turn.observed.report, rules=turn.rules)
     return found if bound is None else tuple([one for one in found if one.container_id in bound.stops])
+
+
+def _edited_out(plan: PodPlan, report: PodReport) -> frozenset[str]:
+    """Ids of containers that were made here, run well, and are to be stopped for an edit alone."""
+    stops = {one.stop.container_id for one in plan.steps if one.stop and one.why in _EDITED}
+    return frozenset(
+        [one.record.id for one in report.containers if one.record.id in stops and one.record.definition]
+    )
+
+
+_EDITED: Final = frozenset({Why.CHANGED, Why.NOT_NAMED})
 
 
 def _starts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import attrs
 
@@ -22,7 +22,8 @@ class Adoption:
     """Holds mounts and volumes found at start, and lets go of them; thread-safe.
 
     A pod's mounts are let go when its wishes are known: it has ended, or all
-    its volumes were resolved. A volume itself is let go when that is so of
+    its volumes were resolved. One that none of them is, since an edit took it out,
+    is held until the pod has ended: what was made before the edit may run on it. A volume itself is let go when that is so of
     every pod, because any of them may want it.
     """
 
@@ -40,6 +41,7 @@ class Adoption:
         self._lock = threading.RLock()
         self._volumes: dict[VolumeId, None] = {}
         self._by_pod: dict[str, dict[VolumeId, None]] = {}
+        self._taken_out: dict[str, dict[VolumeId, None]] = {}
         self._awaited: dict[str, None] | None = None
 
     def hold(self, spec: VolumeSpec, pod_uid: str, /) -> None:
@@ -53,7 +55,7 @@ class Adoption:
     def pods(self) -> tuple[str, ...]:
         """Pods whose mounts are held."""
         with self._lock:
-            return tuple(self._by_pod)
+            return tuple({**self._by_pod, **self._taken_out})
 
     def await_pods(self, uids: Iterable[str], /) -> None:
         """These are all pods there are: volumes are held until the last of them is known."""
@@ -71,11 +73,16 @@ class Adoption:
 
     def release(self, uid: str, /) -> None:
         """Something about a pod changed: let go of its mounts if its wishes are known now."""
-        if not self._volumes or not self._is_known(uid):
+        if not (self._volumes or self._taken_out) or not self._is_known(uid):
             return
+        wanted = self._wanted(uid)
         with self._lock:
-            for key in self._by_pod.pop(uid, ()):
-                self._actual.alter(key, _let_go(uid, is_adopted=self._is_adopted(key, uid)), by=_ME)
+            for key in {**self._taken_out.pop(uid, {}), **self._by_pod.pop(uid, {})}:
+                is_adopted = self._is_adopted(key, uid)
+                if wanted is not None and key not in wanted and not is_adopted:
+                    self._taken_out.setdefault(uid, {})[key] = None
+                else:
+                    self._actual.alter(key, _let_go(uid, is_adopted=is_adopted), by=_ME)
             if self._awaited is not None:
                 self._awaited.pop(uid, None)
                 self._release_volumes()
@@ -94,6 +101,13 @@ class Adoption:
             return self._source.is_ready()
         populated = self._populated.get(uid)
         return sighting.life is PodLife.WANTED and populated is not None and not populated.errors
+
+    def _wanted(self, uid: str) -> Collection[VolumeId] | None:
+        """What a pod that has not ended wants; None for any other."""
+        sighting, populated = self._source.get(uid), self._populated.get(uid)
+        if sighting is None or sighting.life is not PodLife.WANTED or populated is None:
+            return None
+        return populated.volumes.values()
 
     def _is_adopted(self, key: VolumeId, uid: str) -> bool:
         """Whether a wanted volume of another key stands in the directory that was found."""

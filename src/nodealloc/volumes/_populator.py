@@ -132,9 +132,9 @@ class Populator:
             case Done(result=Resolution() as found) | Failed(known=Resolution() as found):
                 resolved = dict(found.volumes)
                 if have is not None and have.desired.generation == step.detail.generation:
-                    # A volume that fails now stays as it was: its pod may be running.
-                    kept = {name: one for name, one in have.resolved.items() if name in found.errors}
-                    resolved = {**kept, **resolved}
+                    # One that fails now stays as it was, and one that an edit took out stays until the pod
+                    # has ended: containers that were made before it may run on it.
+                    resolved = {**have.resolved, **resolved}
                 return Populated(
                     desired=step.detail, resolved=resolved, errors=found.errors, again_at_s=found.again_at_s
                 )

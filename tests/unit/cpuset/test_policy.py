@@ -316,6 +316,13 @@ def test_resize_has_to_be_switched_on(machine: Machine) -> None:
     assert (answer.reason, "resizable" in answer.detail) == ("Infeasible", True)
 
 
+def test_what_asks_for_no_other_cpus_needs_no_resize(machine: Machine) -> None:
+    """A container that is to have other memory, say, may on a node that does not resize CPUs."""
+    node = granted(CpuAllocator.of(machine), claim("2"))
+    other = Claim(owner=Owner("job", "main"), amounts={"cpu": Quantity.of(2), "memory": Quantity.of(1)})
+    assert node.resize(other) == node
+
+
 def test_resize_stays_near_and_comes_back(machine: Machine) -> None:
     """Up adds CPUs of the same node first; back down is the first set again."""
     owner = Owner("job", "main")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import attrs
 
-from nodealloc.podlife import ImageFacts, NodeConfiguration, NodeSettings
+from nodealloc.podlife import ImageFacts, NodeConfiguration, NodeSettings, Preparation
 from nodealloc.podspec import Container, EnvFrom, Pod, Quantity, SecurityContext, Variable
 from nodealloc.podspec._variables import NameRef
 from nodealloc.runtime import ContainerConfig, RuntimeUnavailableError
-from nodealloc.testing.podlife import FakeEnvironment
+from nodealloc.testing.podlife import FakeEnvironment, FakePreparer
+from nodealloc.verdicts import Admitted, NotYet
 from tests.unit.podlife_node import Node, pod
 
 SETTINGS = NodeSettings(name="n1", memory_capacity_bytes=16 << 30, pods_directory="")
@@ -157,3 +158,29 @@ def test_what_is_edited_before_its_container_is_made_is_made_as_it_is_now() -> N
     newest = here.runtime.inspect("u").newest("app")
     assert newest is not None
     assert newest.record.image == "sha256:busybox:2"
+
+
+def test_a_form_that_is_not_ready_takes_nothing_from_what_runs() -> None:
+    """Containers are ended for an edit once its parts are ready, so that the next ones can start at once."""
+    ready = {"busybox"}
+
+    def answer(of: Pod) -> Admitted | NotYet:
+        images = {one.image for one in of.containers}
+        return Admitted() if images <= ready else NotYet(blocker="admission", message="no room", after_s=5)
+
+    def named(image: str, *others: str) -> Pod:
+        names = ("app", *others)
+        return pod(containers=[Container(name=name, image=image) for name in names])
+
+    here = Node(
+        configuring=NodeConfiguration(SETTINGS),
+        preparations=[Preparation(name="admission", why="", by=FakePreparer(answer=answer))],
+    )
+    here.lives.put(named("busybox", "side"))
+    here.after(1)
+    here.lives.put(named("nginx"))
+    here.after(60)
+    assert here.running() == ["app#0", "side#0"]
+    ready.add("nginx")
+    here.after(60)
+    assert here.running() == ["app#1"]

@@ -418,6 +418,23 @@ def test_restart_keeps_what_is_wanted_and_cleans_what_is_not(node: Node) -> None
     assert node.host.attached == {"example.com/disk/a"}
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_volume_that_an_edit_took_out_stays_until_the_pod_has_ended(node: Node, *, restarts: bool) -> None:
+    """A container that was made before the edit may run on it."""
+    node.run("a", "b")
+    node.rest()
+    if restarts:
+        node.restart()
+        node.manager.reconstruct()
+    node.run("a")
+    node.manager.pods_changed()
+    node.rest()
+    assert node.host.mounted() == {"pod": {"example.com/disk/a", "example.com/disk/b"}}
+    node.end()
+    node.rest()
+    assert (node.host.mounted(), node.host.attached) == ({}, set())
+
+
 def test_restart_with_an_unreachable_claim_unmounts_nothing(node: Node) -> None:
     """A pod whose volumes cannot be resolved keeps what was found for it, until they can."""
     node.run("a")
