@@ -22,9 +22,10 @@ class Adoption:
     """Holds mounts and volumes found at start, and lets go of them; thread-safe.
 
     A pod's mounts are let go when its wishes are known: it has ended, or all
-    its volumes were resolved. One that none of them is, since an edit took it out,
-    is held until the pod has ended: what was made before the edit may run on it. A volume itself is let go when that is so of
-    every pod, because any of them may want it.
+    its volumes were resolved. One that is none of these, since an edit took it
+    out, is held until the pod has ended: what was made before the edit may run on
+    it. A volume itself is let go when that is so of every pod, because any of them
+    may want it.
     """
 
     def __init__(

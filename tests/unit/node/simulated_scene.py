@@ -50,6 +50,7 @@ class Scene:
         fields: dict[str, object] = {"name": uid, "namespace": "n", "containers": (container,), **more}
         made = Pod(uid=uid, **fields)  # type: ignore[arg-type]
         self.outside.pods[API][uid] = self.outside.known[uid] = made
+        self.outside.forms.wanted(made)
         self.outside.wanted_s[uid] = self.clock.awake_s, self.clock.passed_s
         self.happens(What.WANTED, uid=uid)
 

@@ -82,6 +82,32 @@ def one_of_a_name(scene: Scene) -> None:
         scene.runs(uid)
 
 
+def never_gone(scene: Scene) -> None:
+    scene.wants()
+    scene.told()
+    scene.outside.let_go("u")
+
+
+def amounts_arrive(scene: Scene) -> None:
+    scene.wants(container=sized("1"))
+    scene.runs(resources=LinuxResources(cpu_shares=1024))
+    scene.outside.edit(attrs.evolve(scene.outside.known["u"], containers=(sized("2"),)), "2 cpu")
+
+
+def edits_take_nothing(scene: Scene) -> None:
+    scene.outside.is_aligned = True
+    scene.wants(container=sized("1", is_own=True))
+    made = scene.runs()
+    other = attrs.evolve(sized("2", is_own=True), image="busybox:2")
+    scene.outside.edit(attrs.evolve(scene.outside.known["u"], containers=(other,)), "2 cpu")
+    scene.ends(made, 10.0)
+
+
+def sized(cpus: str, *, is_own: bool = False) -> Container:
+    amounts = {"cpu": Quantity.parse(cpus), "memory": Quantity.parse("64Mi")}
+    return attrs.evolve(APP, requests=amounts, limits=amounts if is_own else {})
+
+
 def attempts_once(scene: Scene) -> None:
     scene.wants()
     made = scene.runs()
@@ -549,6 +575,11 @@ def reasons_stay(scene: Scene) -> None:
     scene.told(PodPhase.FAILED)
 
 
+def reasons_of_victims(scene: Scene) -> None:
+    scene.wants()
+    scene.told(PodPhase.FAILED, victim=True)
+
+
 def deadlines_end_for_nothing(scene: Scene) -> None:
     scene.outside.only_ends = True
     scene.wants(active_deadline_seconds=20)
@@ -800,7 +831,12 @@ def file_is_damaged(scene: Scene) -> None:
 
 BROKEN = {
     "OneCopy": Broken(one_copy, r"u/app runs 2 times"),
-    "OneOfAName": Broken(one_of_a_name, r"v/app starts while u runs under the name web"),
+    "OneOfAName": Broken(
+        one_of_a_name, r"of v, and of u, which had the name web before, there is container-\d+"
+    ),
+    "OneOfAName when all is quiet": Broken(
+        never_gone, r"no source has u any more, and nobody says", "settled"
+    ),
     "AttemptsOnce": Broken(attempts_once, r"attempt 0 of u/app starts again"),
     "FinishedStays": Broken(finished_stays, r"u/app starts again under policy Never"),
     "InitOnce": Broken(init_once, r"init container u/init succeeded and starts again"),
@@ -854,6 +890,8 @@ BROKEN = {
     "RefusalsAreTrue": Broken(refused_falsely, r"nobody else may hold anything"),
     "GoesOn": Broken(refused, r"and its policy is Always"),
     "EditsAreMade": Broken(edits_are_made, r"runs from busybox:0, and busybox:2 is wanted", "settled"),
+    "AmountsArrive": Broken(amounts_arrive, r"u: container-\d+ runs with other amounts", "settled"),
+    "EditsTakeNothing": Broken(edits_take_nothing, r"u/app is asked to end for an edit that may not come in"),
     "DeadlinesEnd": Broken(deadlines_end, r"u runs 80 s after its deadline", "settled"),
     "DeadlinesEnd too early": Broken(deadlines_end_early, r"told to be overdue, and 20\.0 s are left"),
     "HooksAreRun": Broken(hooks_are_run, r"its post-start hook was not run", "settled"),
@@ -867,6 +905,9 @@ BROKEN = {
     "MadeAsWanted": Broken(made_as_wanted, r"made from busybox:0, and busybox:2 was read 10 s ago"),
     "ToldInTime": Broken(told_in_time, r"u/app runs \(container-\d+\), and that is not told"),
     "ToldInTime of an end": Broken(told_in_time_of_an_end, r"is told to run .*, and ended long ago"),
+    "ReasonsStay of a victim": Broken(
+        reasons_of_victims, r"made room for another one, .*, and nothing is told"
+    ),
     "ReasonsStay": Broken(reasons_stay, r"was told to end because of Preempting, and now because of nothing"),
     "DeadlinesEnd for nothing": Broken(
         deadlines_end_for_nothing, r"too long, which ended it, and nothing is"

@@ -18,7 +18,8 @@ from tests.unit.node.simulated_scene import APP, Scene
 
 def unmounted_below(scene: Scene, asked_s: float) -> None:
     """A sandbox is run that was asked for at that time, and a volume is taken from its pod."""
-    scene.wants()
+    app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
+    scene.wants(container=app, volumes=(Volume(name="own", kind="emptyDir"),))
     config = SandboxConfig(pod=PodIdentity.of(scene.outside.known["u"]), hostname="u")
     scene.outside.containers.run_sandbox(config, asked_s)
     checker = MountsAccounted(scene.outside)

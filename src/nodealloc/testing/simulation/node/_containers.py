@@ -226,6 +226,8 @@ class SimulatedContainers(FakeContainerRuntime):
         self.catch_up()
         super().update_container(container_id, resources)
         self._confined(container_id, resources)
+        if resources.cpu_shares is not None:
+            self._happen(What.RESIZED, container_id)
 
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; it fails in a container that is unwell in that way."""

@@ -32,6 +32,7 @@ class What(enum.Enum):
     TOLD = "status told"
     GONE = "told gone"
     CONFINED = "container confined"
+    RESIZED = "container given other amounts"
     MOUNTED = "mounted"
     UNMOUNTED = "unmounted"
     RAN = "command run"
@@ -42,7 +43,7 @@ class What(enum.Enum):
 
     ENDED = "container ended"
     WANTED = "pod wanted"
-    EDITED = "container edited"
+    EDITED = "pod edited"
     DELETED = "deletion asked for"
     UNWANTED = "pod gone from its source"
     READ = "the agent reads that it is to end"

@@ -89,7 +89,7 @@ class DeadlinesEnd(RoomHeard):
             and pod is not None
             and container in pod.containers
             and deed.uid not in self.outside.deletions
-            and self.outside.overdue_s(deed.uid, is_awake=True) > _EARLY_S
+            and self.outside.overdue_s(deed.uid, is_awake=True) > -_EARLY_S
             and not (self.ends_alone(deed) or self.makes_room(deed))
         )
 
@@ -292,7 +292,9 @@ class RestartsCome(RoomHeard):
             for key, owed in self._owed.items()
         }
         for (uid, name), due_s in dues.items():
-            is_wanted = uid not in self.outside.deletions and uid not in self._over
+            # While an edit may not come in, nothing of its pod starts.
+            waits = self.outside.forms.is_resized(uid)
+            is_wanted = uid not in self.outside.deletions and uid not in self._over and not waits
             assert due_s >= now_s or not is_wanted or self.outside.overdue_s(uid) > 0, (
                 f"{uid}/{name} has ended, its wait is over, and {now_s - due_s + _COMES_S:.0f} s later "
                 "it does not run"

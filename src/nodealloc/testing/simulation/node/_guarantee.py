@@ -182,6 +182,10 @@ class ProbesHeard(Guarantee):
         """
         if self.is_outdated(deed) or self.failed_probes(deed) or self.outside.outages.is_excused(deed.id):
             return True
+        return self.hook_failed(deed)
+
+    def hook_failed(self, deed: Deed) -> bool:
+        """Whether a container is to end for its post-start hook."""
         return self._failed[deed.id, POST_START] > 0
 
 

@@ -19,6 +19,7 @@ from nodealloc.testing.simulation.node._duties import (
     ProbesGoOn,
     RestartsCome,
 )
+from nodealloc.testing.simulation.node._editing import AmountsArrive, EditsTakeNothing
 from nodealloc.testing.simulation.node._ending import (
     GraceIsGiven,
     HooksFirst,
@@ -151,6 +152,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     RefusalsAreTrue,
     GoesOn,
     EditsAreMade,
+    AmountsArrive,
+    EditsTakeNothing,
     DeadlinesEnd,
     HooksAreRun,
     ProbesGoOn,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nodealloc.idset import CPUSet
-from nodealloc.podspec import QosClass, qos_class
+from nodealloc.podspec import Pod, QosClass, qos_class
 from nodealloc.runtime import ContainerRecord
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
@@ -26,11 +26,7 @@ class OwnCpus(Guarantee):
 
         Under a policy that gives nobody CPUs of its own it has all that there are.
         """
-        pod = self.pod(uid)
-        container = next((one for one in pod.all_containers if one.name == name), None) if pod else None
-        if pod is None or container is None or qos_class(pod) is not QosClass.GUARANTEED:
-            return False
-        return container.requests["cpu"].milli_value == 1000 * len(cpus)
+        return any(_owns(pod, name, cpus) for pod in self.outside.forms.of(uid))
 
     def confined(self) -> Iterator[tuple[ContainerRecord, CPUSet]]:
         """What runs, and where it may run: on no CPUs at all means on any."""
@@ -39,23 +35,30 @@ class OwnCpus(Guarantee):
             yield one.record, containers.cpus(one.record.id)
 
 
+def _owns(pod: Pod, name: str, cpus: CPUSet) -> bool:
+    container = next((one for one in pod.all_containers if one.name == name), None)
+    if container is None or qos_class(pod) is not QosClass.GUARANTEED:
+        return False
+    return container.requests["cpu"].milli_value == 1000 * len(cpus)
+
+
 class FitsTheNode(Guarantee):
     """Ours: admission."""
 
     words = "what runs has not requested more than the node gives out"
 
     def heard(self, deed: Deed, /) -> None:
-        """All that runs fits, with what just started."""
-        if deed.what is not What.STARTED:
+        """All that runs fits, with what just started, or was given more."""
+        if deed.what not in {What.STARTED, What.RESIZED}:
             return
+        containers, forms = self.outside.containers, self.outside.forms
         asked: dict[str, int] = {"cpu": 0, "memory": 0}
-        for one in self.outside.containers.running:
-            is_late = one.record.id in self.outside.containers.late
-            pod = None if is_late else self.pod(one.record.pod.uid)
-            for each in pod.all_containers if pod is not None else ():
-                if each.name == one.record.name:
-                    asked["cpu"] += each.requests["cpu"].milli_value if "cpu" in each.requests else 0
-                    asked["memory"] += each.requests["memory"].value if "memory" in each.requests else 0
+        for one in containers.running:
+            record = one.record
+            if record.id not in containers.late:
+                given = forms.given(record.pod.uid, record.name, containers.limits(record.id))
+                asked["cpu"] += given["cpu"].milli_value if "cpu" in given else 0
+                asked["memory"] += given["memory"].value if "memory" in given else 0
         there = {
             "cpu": 1000 * (len(self.outside.machine.cpus) - len(self.outside.reserved)),
             "memory": sum(one.memory_bytes for one in self.outside.machine.numa_nodes),
@@ -208,9 +211,8 @@ class BytesOnce(Guarantee):
             mems = self.outside.containers.limits(one.record.id).mems
             if pod is None or not mems or qos_class(pod) is not QosClass.GUARANTEED:
                 continue
-            amount = sum(
-                each.requests["memory"].value for each in pod.all_containers if each.name == one.record.name
-            )
+            limits = self.outside.containers.limits(one.record.id)
+            amount = self.outside.forms.given(pod.uid, one.record.name, limits)["memory"].value
             held[frozenset(mems)] = held.get(frozenset(mems), 0) + amount
         sizes = {one.id: one.memory_bytes for one in self.outside.machine.numa_nodes}
         for nodes in held:

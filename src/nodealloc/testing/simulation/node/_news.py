@@ -66,15 +66,22 @@ class ReasonsStay(Guarantee):
 
     def __init__(self, outside: Outside) -> None:
         super().__init__(outside)
-        self._told: dict[str, str] = {}
+        self._told: dict[str, tuple[str, str]] = {}
 
     def heard(self, deed: Deed, /) -> None:
-        """No other reason, and no silence, follows."""
+        """No other reason, no other words, and no silence, follow."""
         if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
             return
-        before, reason = self._told.get(deed.uid, ""), deed.value.reason
-        assert before in {"", reason}, (
-            f"{deed.uid} was told to end because of {before}, and now because of {reason or 'nothing'}"
+        why = deed.value.reason, deed.value.message
+        is_victim = deed.value.condition("DisruptionTarget") is not None
+        is_over = deed.value.phase is not None and deed.value.phase.is_terminal
+        assert any(why) or not (is_victim and is_over), (
+            f"{deed.uid} made room for another one, which ended it, and nothing is told as the reason"
         )
-        if reason:
-            self._told[deed.uid] = reason
+        before = self._told.get(deed.uid, why)
+        assert before == why, (
+            f"{deed.uid} was told to end because of {' '.join(before).strip()}, "
+            f"and now because of {' '.join(why).strip() or 'nothing'}"
+        )
+        if any(why):
+            self._told[deed.uid] = why

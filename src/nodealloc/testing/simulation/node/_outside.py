@@ -19,6 +19,7 @@ from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, What
+from nodealloc.testing.simulation.node._forms import Forms
 from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import behaviour
@@ -48,7 +49,8 @@ class Outside:
         volumes: What is mounted.
         plugins: Who serves devices.
         pods: What each source has, by source and uid.
-        known: Every pod that there ever was, by uid; the edition that was last wanted.
+        known: Every pod that there ever was, by uid; the form that was last wanted.
+        forms: All forms in which it was.
         deletions: Pods that somebody wants gone.
         reads: What the agent has read.
         read: When it had read that, on the clock of deeds, by uid.
@@ -73,6 +75,7 @@ class Outside:
         self.deeds: Deeds = Deeds()
         self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
         self.known: dict[str, Pod] = {}
+        self.forms: Forms = Forms()
         self.deletions: dict[str, Deletion] = {}
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
@@ -167,6 +170,7 @@ class Outside:
     def want(self, source: str, pod: Pod) -> None:
         """A source has a pod that it did not have."""
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
+        self.forms.wanted(pod)
         self.wanted_s[pod.uid] = self._clock.awake_s, self._clock.passed_s
         self._sources[pod.uid] = source
         self._happen(What.WANTED, pod.uid, value=pod)
@@ -174,9 +178,11 @@ class Outside:
 
     def edit(self, pod: Pod, what: str) -> None:
         """A pod is wanted in another form; what is other is said in words."""
-        self.pods[API][pod.uid] = self.known[pod.uid] = pod
+        source = next(name for name, pods in self.pods.items() if pod.uid in pods)
+        self.pods[source][pod.uid] = self.known[pod.uid] = pod
+        self.forms.wanted(pod)
         self._happen(What.EDITED, pod.uid, value=what)
-        self.changed(API)
+        self.changed(source)
 
     def changed(self, source: str) -> None:
         """Something of a source is to be read."""
@@ -195,6 +201,12 @@ class Outside:
         )
         self.reads.to_end(self._sources[uid], uid, grace_s)
         self._happen(What.DELETED, uid, value=grace_s)
+
+    def ask_to_end(self, uid: str, grace: int) -> None:
+        """Somebody asks the API server for a pod's end, in so many seconds."""
+        self.delete(uid, float(grace))
+        self.mark(API, uid, grace)
+        self.changed(API)
 
     def mark(self, source: str, uid: str, grace: int) -> None:
         """Its source says so from now on."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import random
 
-import attrs
-
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podspec import ContainerPort, Pod, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
-from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._outside import API, FILE, FILL, Outside
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE
 from nodealloc.testing.simulation.node._pods import (
     asked_again,
-    debugged,
     found_pod,
     last_pod,
     random_pod,
@@ -24,11 +20,12 @@ from nodealloc.testing.simulation.node._pods import (
 __all__ = ["People"]
 
 _MOST_PODS = 8
-_CORRECTS_S = 10.0
 _KNOWN_S = 3.0
 """So long after it has read that a pod is to go an agent has remembered that, whatever becomes of it."""
 _ROLLS, _ROLLED_S = 0.25, 20
 """So often a pod is replaced where it could be, and so many seconds it has to end."""
+_NOTICED_S = 0.5
+"""So long after its deadline an agent that lives ends a pod for it."""
 _WORTH_IT = 500
 """Thousandths of CPUs; a pod that takes less than that is not worth its time."""
 _LITTLE = 100
@@ -36,13 +33,16 @@ _LITTLE = 100
 
 
 class People:
-    """They want pods, edit them, send them away, and start things by hand.
+    """They want pods, send them away, and start things by hand.
 
     Args:
         outside: Where they act.
         rng: What is drawn from.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
         hooks: Of main containers so many have a hook, from 0 to 1.
+
+    Attributes:
+        found: Uids of pods that somebody else ran here before.
     """
 
     def __init__(self, outside: Outside, rng: random.Random, *, device_pods: float, hooks: float) -> None:
@@ -51,9 +51,7 @@ class People:
         self._device_pods = device_pods
         self._hooks = hooks
         self._number = 0
-        self._images = 0
-        self._edited = "", 0, 0.0
-        self._found: set[str] = set()
+        self.found: set[str] = set()
         self._rolled = ""
         self._guest = ""
 
@@ -64,7 +62,7 @@ class People:
             uid = f"uid-{self._number}"
             pod = found_pod(uid)
             self._outside.want(source, pod)
-            self._found.add(uid)
+            self.found.add(uid)
             config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name)
             made = self._outside.containers.run_sandbox(config)
             one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
@@ -91,12 +89,14 @@ class People:
             runs = [uid for uid in runs if self._ports(uid)] or runs
             self._rolled = rng.choice(runs) if runs and rng.random() < _ROLLS else ""
             if self._rolled:
-                self._ask(API, self._rolled, _ROLLED_S)
+                outside.ask_to_end(self._rolled, _ROLLED_S)
         elif outside.awake_s - outside.reads.ends_s.get(self._rolled, outside.awake_s) > _KNOWN_S:
             ports = self._ports(self._rolled)
             self._rolled = ""
             stay = [pod for pods in outside.pods.values() for uid, pod in pods.items() if self._stays(uid)]
-            left = outside.room[0] - sum(effective_requests(pod)["cpu"].milli_value for pod in stay)
+            left = outside.room[0] - sum(
+                effective_requests(outside.forms.most(pod))["cpu"].milli_value for pod in stay
+            )
             if left >= _WORTH_IT:
                 self._number += 1
                 name, uid = f"pod-{self._number}", f"uid-{self._number}"
@@ -132,12 +132,7 @@ class People:
         grace = rng.choice((1, 3, 10, 20, own, own))
         if before is not None and grace >= before.grace_s:
             return
-        self._ask(source, uid, grace)
-
-    def _ask(self, source: str, uid: str, grace: int) -> None:
-        self._outside.delete(uid, float(grace))
-        self._outside.mark(source, uid, grace)
-        self._outside.changed(source)
+        self._outside.ask_to_end(uid, grace)
 
     def shorten(self, rng: random.Random) -> None:
         """Somebody is impatient: a pod that ends is to end sooner."""
@@ -151,7 +146,20 @@ class People:
         if ending:
             uid = rng.choice(ending)
             before_s = self._outside.deletions[uid].grace_s
-            self._ask(API, uid, int(rng.choice((1, before_s // 2, before_s - 1))))
+            self._outside.ask_to_end(uid, int(rng.choice((1, before_s // 2, before_s - 1))))
+
+    def hasten(self, rng: random.Random) -> None:
+        """A pod that the node ends for a reason of its own is asked to end at once, too."""
+        outside = self._outside
+        ending = [uid for uid in outside.pods[API] if uid not in outside.deletions and self._is_ended(uid)]
+        if ending:
+            outside.ask_to_end(rng.choice(ending), 1)
+
+    def _is_ended(self, uid: str) -> bool:
+        """Whether it was there for too long, or makes room, and has not gone yet."""
+        told = self._outside.told.get(uid)
+        is_victim = told is not None and told.condition("DisruptionTarget") is not None
+        return self._runs(uid) and (is_victim or self._outside.overdue_s(uid) > _NOTICED_S)
 
     def force(self, rng: random.Random) -> None:
         """Somebody takes a pod out of the API without waiting for its end."""
@@ -165,53 +173,13 @@ class People:
     def replace(self, rng: random.Random) -> None:
         """A static pod is edited: another pod under the same name."""
         # Of one that somebody else ran before, and that was never told of, nobody knows that it is static.
-        uids = [
-            uid for uid in self._outside.pods[FILE] if uid not in self._found or uid in self._outside.told
-        ]
+        uids = [uid for uid in self._outside.pods[FILE] if uid not in self.found or uid in self._outside.told]
         if uids:
             uid = rng.choice(uids)
             pod = self._outside.known[uid]
             self._outside.delete(uid, float(pod.termination_grace_period_seconds))
             self._outside.let_go(uid)
             self._outside.want(FILE, self._random(rng, FILE, pod.name))
-
-    def edit(self, rng: random.Random) -> None:
-        """A container of a pod is to run from another image."""
-        if uid := self._to_edit(rng):
-            self._edit(uid, rng.randrange(len(self._outside.known[uid].containers)))
-
-    def debug(self, rng: random.Random) -> None:
-        """Somebody adds a container to a pod, to look at it from within."""
-        if uid := self._to_edit(rng):
-            self._number += 1
-            self._outside.edit(debugged(self._outside.known[uid], name := f"debug-{self._number}"), name)
-
-    def _to_edit(self, rng: random.Random) -> str:
-        uids = [
-            uid
-            for uid in self._outside.pods[API]
-            if uid not in self._outside.deletions and uid not in self._found
-        ]
-        return rng.choice(uids) if uids else ""
-
-    def correct(self, _rng: random.Random) -> None:
-        """What was edited a moment ago is edited once more."""
-        uid, place, at_s = self._edited
-        if (
-            uid in self._outside.pods[API]
-            and uid not in self._outside.deletions
-            and self._outside.awake_s - at_s < _CORRECTS_S
-        ):
-            self._edit(uid, place)
-
-    def _edit(self, uid: str, place: int) -> None:
-        self._edited = uid, place, self._outside.awake_s
-        pod = self._outside.known[uid]
-        self._images += 1
-        other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
-        containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
-        self._outside.reads.edited(API, uid, other.name, other.image)
-        self._outside.edit(attrs.evolve(pod, containers=containers), f"{other.name} from {other.image}")
 
     def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
         self._number += 1

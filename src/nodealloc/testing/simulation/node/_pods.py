@@ -36,6 +36,7 @@ __all__ = [
     "debugged",
     "found_pod",
     "last_pod",
+    "other_amounts",
     "random_pod",
     "whole_pod",
 ]
@@ -52,6 +53,8 @@ _MEMORY = ("64Mi", "64Mi", "6Gi", "11Gi")
 """What a container asks for; a NUMA node of the simulated machine has 16 GiB."""
 _SHARED = (("100m", "64Mi"), ("100m", "64Mi"), ("1900m", "64Mi"), ("100m", "13Gi"))
 """The same, and CPUs, of who has none of its own."""
+_OTHERS = (("100m", "64Mi"), ("300m", "64Mi"), ("1900m", "6Gi"), ("2900m", "64Mi"))
+"""The same, of who is edited to ask for more or less."""
 _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
 _PORTS = (8080, 8080, 8081)
@@ -136,6 +139,22 @@ def debugged(pod: Pod, name: str) -> Pod:
     return attrs.evolve(
         pod, ephemeral_containers=(*pod.ephemeral_containers, Container(name=name, image=IMAGE))
     )
+
+
+def other_amounts(rng: random.Random, pod: Pod, *, grows: bool) -> Pod:
+    """The same with other amounts for one of its main containers, within its class of service.
+
+    One with CPUs of its own may ask for one more (`grows`), which is not to be had in place.
+    """
+    place = rng.randrange(len(pod.containers))
+    before = pod.containers[place]
+    if before.limits:
+        cpus = before.requests["cpu"].value
+        made = _container(before.name, (rng.choice((cpus, cpus, cpus + grows)), rng.choice(_MEMORY)))
+    else:
+        made = _container(before.name, rng.choice(_OTHERS))
+    other = attrs.evolve(before, requests=made.requests, limits=made.limits)
+    return attrs.evolve(pod, containers=(*pod.containers[:place], other, *pod.containers[place + 1 :]))
 
 
 def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:

@@ -56,8 +56,11 @@ class Reads:
 
     def let_go(self, source: str, uid: str, own_s: float) -> None:
         """A pod is not there any more: what was not read of its grace never will be."""
-        if uid in self._new_ends.get(source, ()):
-            self._new_ends[source][uid] = own_s
+        ends = self._new_ends.get(source, {})
+        if uid in ends and uid in self.ends_by_s:
+            del ends[uid]  # it ends already, by what was read before
+        elif uid in ends:
+            ends[uid] = own_s
 
     def edited(self, source: str, uid: str, name: str, image: str) -> None:
         """A container is to run from another image."""

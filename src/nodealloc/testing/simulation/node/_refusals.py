@@ -52,7 +52,9 @@ class RefusalsAreTrue(Guarantee):
             return  # devices may be ill, or nobody serves them
         self._refused.add(uid)
         known = self.outside.known.items()
-        holders = [one for other, one in known if other == uid or self._holds(other, deed)]
+        holders = [
+            self.outside.forms.most(one) for other, one in known if other == uid or self._holds(other, deed)
+        ]
         cpus = len(self.outside.machine.cpus) - len(self.outside.reserved)
         asked = sum(one.requests["cpu"].milli_value for pod in holders for one in pod.all_containers)
         memory = sum(one.requests["memory"].value for pod in holders for one in pod.all_containers)
@@ -115,8 +117,8 @@ class Holders(Guarantee):
         return mounted or now_s - self._over_s.get(uid, now_s) <= held_s
 
     def asked(self, pods: Iterable[Pod]) -> tuple[int, int]:
-        """What they ask for: thousandths of CPUs, and bytes of memory."""
-        requests = [effective_requests(pod) for pod in pods]
+        """What they ask for, at most: thousandths of CPUs, and bytes of memory."""
+        requests = [effective_requests(self.outside.forms.most(pod)) for pod in pods]
         cpus = sum(one["cpu"].milli_value for one in requests if "cpu" in one)
         return cpus, sum(one["memory"].value for one in requests if "memory" in one)
 

@@ -311,19 +311,36 @@ class PortsOnce(Guarantee):
 class OneOfAName(Guarantee):
     """Guarantee 3, for static pods that follow each other under one name."""
 
-    words = "of static pods with one name only one runs at a time"
+    words = "a pod begins when nothing runs, and nothing is mounted, of one that had its name before"
 
     def heard(self, deed: Deed, /) -> None:
-        """A start has no running namesake."""
-        pod = self.pod(deed.uid) if deed.what is What.STARTED else None
-        if pod is not None:
-            others = {one.uid for one in self.outside.known.values() if one.name == pod.name} - {deed.uid}
-            runs = [
-                one.record.pod.uid
-                for one in self.outside.containers.running
-                if others and one.record.pod.uid in others
-            ]
-            assert not runs, f"{deed.uid}/{deed.name} starts while {runs[0]} runs under the name {pod.name}"
+        """A sandbox, or a start, has no namesake of which something is there."""
+        pod = self.pod(deed.uid) if deed.what in {What.STARTED, What.SANDBOX_MADE} else None
+        if pod is None:
+            return
+        others = {one.uid for one in self.outside.known.values() if one.name == pod.name} - {deed.uid}
+        for uid in others:
+            left = self._left(uid)
+            assert not left, (
+                f"{deed.what.value} of {deed.uid}, and of {uid}, which had the name {pod.name} before, "
+                f"there is {left[0]}"
+            )
+
+    def _left(self, uid: str) -> list[str]:
+        containers = self.outside.containers
+        runs = [one for one in containers.running_of(uid) if one not in containers.late]
+        boxes = [
+            one.record.id
+            for one in containers.sandboxes
+            if one.record.pod.uid == uid and one.record.is_ready and one.record.id not in containers.late
+        ]
+        return [*runs, *boxes, *(key for key, owner in self.outside.volumes.mounts if owner == uid)]
+
+    def settled(self) -> None:
+        """By now who is in no source was told gone: nobody takes it for the one that has its name."""
+        wanted = {uid for pods in self.outside.pods.values() for uid in pods}
+        for uid in self.outside.told.keys() - wanted - self.outside.gone:
+            raise AssertionError(f"no source has {uid} any more, and nobody says that it is gone")
 
 
 class NothingAfterwards(Guarantee):

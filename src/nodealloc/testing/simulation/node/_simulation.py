@@ -23,6 +23,7 @@ from nodealloc.testing.simulation._storage import MachineDisk
 from nodealloc.testing.simulation.node._amid import Amid
 from nodealloc.testing.simulation.node._classes import SeedClass, class_of
 from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._edits import Editors
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._outside import API, FILE, Outside
@@ -126,6 +127,7 @@ class NodeSimulation:
         self._people = People(
             self.outside, chance.rng, device_pods=self.seeds.device_pods, hooks=self.seeds.hooks
         )
+        self._editors = Editors(self.outside, self._people.found)
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_tells = all(
@@ -171,6 +173,7 @@ class NodeSimulation:
     def _live(self) -> Report:
         self.simulation.run(self.seeds.operations)
         self._people.calm()
+        self._editors.calm()
         self._settle()
         if self.seeds.rests_s:
             self._people.begin_loop()
@@ -202,7 +205,7 @@ class NodeSimulation:
         return self.simulation.report()
 
     def _act(self) -> None:
-        outside, people = self.outside, self._people
+        outside, people, editors = self.outside, self._people, self._editors
 
         def act(every_s: float, call: Callable[[Random], object]) -> None:
             self.simulation.act(every_s, lambda rng: None if outside.is_calm else call(rng))
@@ -212,11 +215,15 @@ class NodeSimulation:
             act(10.0, people.delete)
             act(4.0, people.shorten)
             act(3.0, people.roll)
+            act(2.0, people.hasten)
             act(120.0, people.force)
             act(60.0, people.replace)
-            act(30.0, people.edit)
-            act(6.0, people.correct)
-            act(60.0, people.debug)
+            act(30.0, editors.edit)
+            act(6.0, editors.correct)
+            act(40.0, editors.part_with)
+            act(60.0, editors.debug)
+            act(40.0, editors.alter)
+            act(25.0, editors.resize)
         if self.seeds.crashes:
             act(20.0, people.crash_one)
             act(25.0, people.sicken)

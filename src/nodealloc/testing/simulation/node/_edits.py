@@ -1,0 +1,146 @@
+"""Whoever edits pods of a simulated node while they run; all of it by lot."""
+
+from __future__ import annotations
+
+import random
+
+import attrs
+
+from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, Volume, VolumeUse
+from nodealloc.testing.simulation.node._behaviour import IMAGE
+from nodealloc.testing.simulation.node._outside import API, FILE, Outside
+from nodealloc.testing.simulation.node._plugins import RESOURCES
+from nodealloc.testing.simulation.node._pods import OWN, debugged, other_amounts
+
+__all__ = ["Editors"]
+
+_CORRECTS_S = 10.0
+_RESIZED_TOO = 0.3
+"""Of static pods whose manifest is edited so many ask for other amounts besides."""
+
+
+class Editors:
+    """They edit pods where they are: images, amounts, and manifests of static pods.
+
+    Args:
+        outside: Where they act.
+        found: Uids of pods that somebody else ran before; they are left alone.
+    """
+
+    def __init__(self, outside: Outside, found: set[str]) -> None:
+        self._outside = outside
+        self._found = found
+        self._images = 0
+        self._debugs = 0
+        self._edited = "", 0, 0.0
+
+    def edit(self, rng: random.Random) -> None:
+        """A container of a pod is to run from another image."""
+        if uid := self._to_edit(rng):
+            self._edit(uid, rng.randrange(len(self._outside.known[uid].containers)))
+
+    def correct(self, _rng: random.Random) -> None:
+        """What was edited a moment ago is edited once more."""
+        uid, place, at_s = self._edited
+        if self._is_wanted(uid) and self._outside.awake_s - at_s < _CORRECTS_S:
+            self._edit(uid, place)
+
+    def part_with(self, rng: random.Random) -> None:
+        """A pod is edited, and asked to end in the same moment, so that one reading says both."""
+        if uid := self._to_edit(rng):
+            self._edit(uid, rng.randrange(len(self._outside.known[uid].containers)))
+            self._outside.ask_to_end(uid, rng.choice((1, 3, 5)))
+
+    def debug(self, rng: random.Random) -> None:
+        """Somebody adds a container to a pod, to look at it from within."""
+        if uid := self._to_edit(rng):
+            self._debugs += 1
+            self._outside.edit(debugged(self._outside.known[uid], name := f"debug-{self._debugs}"), name)
+
+    def alter(self, rng: random.Random) -> None:
+        """The manifest of a static pod is edited in place: another image, and a volume more or less."""
+        uids = [uid for uid in self._outside.pods[FILE] if self._goes_on(uid)]
+        if not uids:
+            return
+        pod = self._outside.known[uid := rng.choice(uids)]
+        place = rng.randrange(len(pod.containers))
+        self._images += 1
+        image = f"{IMAGE.partition(':')[0]}:{self._images}"
+        container = attrs.evolve(pod.containers[place], image=image)
+        pod, container = _with_volume(pod, container, has_one=rng.random() < 0.5)
+        containers = (*pod.containers[:place], container, *pod.containers[place + 1 :])
+        pod = attrs.evolve(pod, containers=containers)
+        if rng.random() < _RESIZED_TOO:
+            pod = other_amounts(rng, pod, grows=self._outside.is_aligned)
+        self._outside.reads.edited(FILE, uid, container.name, image)
+        self._outside.edit(pod, f"{container.name} from {image}, {_asked(pod)}")
+
+    def resize(self, rng: random.Random) -> None:
+        """A pod is to have more of the node, or less."""
+        uids = [uid for pods in self._outside.pods.values() for uid in pods if self._goes_on(uid)]
+        if uids:
+            pod = self._outside.known[rng.choice(uids)]
+            pod = other_amounts(rng, pod, grows=self._outside.is_aligned)
+            self._outside.edit(pod, _asked(pod))
+
+    def calm(self) -> None:
+        """Whoever is to have more than it always had asks for that no more."""
+        for uid in [uid for pods in self._outside.pods.values() for uid in pods]:
+            if self._outside.forms.is_resized(uid) and self._is_wanted(uid):
+                least = self._outside.forms.least(self._outside.known[uid])
+                self._outside.edit(least, _asked(least))
+
+    def _is_wanted(self, uid: str) -> bool:
+        outside = self._outside
+        return uid not in outside.deletions and any(uid in pods for pods in outside.pods.values())
+
+    def _goes_on(self, uid: str) -> bool:
+        """Whether a pod runs; a static one until somebody ends it: edited later it is another pod."""
+        outside, pod = self._outside, self._outside.known[uid]
+        lasts = pod.restart_policy is RestartPolicy.ALWAYS and pod.active_deadline_seconds is None
+        return (
+            self._is_wanted(uid)
+            and uid not in self._found
+            and (lasts or uid not in outside.pods[FILE])
+            and not any(one.requests.keys() & RESOURCES.keys() for one in pod.all_containers)
+            and bool(outside.containers.running_of(uid))
+            and not self._is_over(uid)
+        )
+
+    def _is_over(self, uid: str) -> bool:
+        told = self._outside.told.get(uid)
+        return told is not None and told.phase is not None and told.phase.is_terminal
+
+    def _to_edit(self, rng: random.Random) -> str:
+        outside = self._outside
+        uids = [uid for uid in outside.pods[API] if uid not in outside.deletions and uid not in self._found]
+        return rng.choice(uids) if uids else ""
+
+    def _edit(self, uid: str, place: int) -> None:
+        self._edited = uid, place, self._outside.awake_s
+        pod = self._outside.known[uid]
+        self._images += 1
+        other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
+        containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
+        self._outside.reads.edited(API, uid, other.name, other.image)
+        self._outside.edit(attrs.evolve(pod, containers=containers), f"{other.name} from {other.image}")
+
+
+def _with_volume(pod: Pod, container: Container, *, has_one: bool) -> tuple[Pod, Container]:
+    """The same with a volume of the pod's own in that container, or without."""
+    uses = tuple(one for one in container.volumes if one.name != OWN)
+    if has_one:
+        uses = (*uses, VolumeUse(name=OWN, path=f"/{OWN}"))
+        if OWN not in {one.name for one in pod.volumes}:
+            pod = attrs.evolve(pod, volumes=(*pod.volumes, Volume(name=OWN, kind="emptyDir")))
+    return pod, attrs.evolve(container, volumes=uses)
+
+
+def _asked(pod: Pod) -> str:
+    """What a pod asks for, in a line's place."""
+    amounts = {one.name: {**one.requests} for one in pod.all_containers}
+    return ", ".join(f"{name}: {_words(asked)}" for name, asked in amounts.items())
+
+
+def _words(amounts: dict[str, Quantity]) -> str:
+    return " ".join(f"{amount} {name}" for name, amount in amounts.items())
