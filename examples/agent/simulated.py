@@ -20,7 +20,7 @@ from nodealloc.kubeconfig import NodePlan, kubelet_config
 from nodealloc.podlife import NodeSettings
 from nodealloc.podspec import resources
 from nodealloc.testing.simulation import Killed
-from nodealloc.testing.simulation.node import Ground, NodePorts
+from nodealloc.testing.simulation.node import AgentParts, NodePorts
 
 __all__ = ["agent"]
 
@@ -42,7 +42,7 @@ def agent(ports: NodePorts) -> Driven:
         {"cpu": len(ports.machine.cpus), "memory": memory_bytes, "ephemeral-storage": 1 << 40, "pid": 1 << 15}
     )
     plan = NodePlan.of(config, ports.machine, name=name, capacity=capacity, kernel="6.1.0")
-    on = Ground(ports, is_aligned=True)
+    on = AgentParts(ports, is_aligned=True)
     root = Path(tempfile.mkdtemp(prefix="simulated-"))
     ports.life.on_end(partial(shutil.rmtree, root, ignore_errors=True))
     try:

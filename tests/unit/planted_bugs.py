@@ -87,7 +87,7 @@ _SOUND: set[str] = set()
 
 
 def planted(port: str, owner: type, method: str, says: str) -> Callable[[Callable[..., Any]], None]:
-    """Plant a function in a method's place."""
+    """PlantedFault a function in a method's place."""
 
     def plant(broken: Callable[..., Any]) -> None:
         PLANTED[broken.__name__] = Bug(port, owner, method, broken, says)

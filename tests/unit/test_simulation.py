@@ -41,18 +41,18 @@ from nodealloc.testing.simulation import (
     Rest,
     SeededExecutor,
     SimulatedClock,
+    SimulatedThreads,
     Simulation,
-    Strands,
     ViolationError,
 )
 
 
 def executor_with(
     odds: Mapping[str, float], *, latency_s: float = 0.0
-) -> tuple[SeededExecutor, SimulatedClock, Strands]:
+) -> tuple[SeededExecutor, SimulatedClock, SimulatedThreads]:
     """One with these faults."""
-    clock, strands = SimulatedClock(), Strands()
-    return SeededExecutor(clock, Chance(random.Random(1), odds), strands, latency_s=latency_s), clock, strands
+    clock, threads = SimulatedClock(), SimulatedThreads()
+    return SeededExecutor(clock, Chance(random.Random(1), odds), threads, latency_s=latency_s), clock, threads
 
 
 def ran(executor: SeededExecutor) -> int:
@@ -77,7 +77,7 @@ def test_calls_begin_in_an_order_that_the_seed_says() -> None:
 
     def order(seed: int) -> list[int]:
         clock, done = SimulatedClock(), list[int]()
-        executor = SeededExecutor(clock, Chance(random.Random(seed)), Strands(), latency_s=1.0)
+        executor = SeededExecutor(clock, Chance(random.Random(seed)), SimulatedThreads(), latency_s=1.0)
         for number in range(20):
             executor.submit(done.append, number)
         while executor.next_due_s is not None:
@@ -107,7 +107,7 @@ def test_an_executor_does_wrong_what_it_says(
     fault: str, raises: type[BaseException] | None, calls: int
 ) -> None:
     """Each fault by itself."""
-    executor, _, strands = executor_with({fault: 1.0})
+    executor, _, threads = executor_with({fault: 1.0})
     done: list[int] = []
     future: Future[None] | None = None
     if raises is None:
@@ -119,7 +119,7 @@ def test_an_executor_does_wrong_what_it_says(
     ran(executor)
     assert len(done) == calls
     assert future is None or future.cancelled() is (fault == "executor cancels")
-    strands.close()
+    threads.close()
 
 
 def test_a_late_call_begins_after_seconds_or_minutes() -> None:
@@ -133,7 +133,7 @@ def test_a_late_call_begins_after_seconds_or_minutes() -> None:
 
 def test_a_call_takes_virtual_time_and_others_go_on() -> None:
     """It stops at `pause`, goes on when its time has come or it is asked to stop; a hung one never."""
-    executor, clock, strands = executor_with({"call takes time": 1.0})
+    executor, clock, threads = executor_with({"call takes time": 1.0})
     story: list[str] = []
     cancel = ManualCancel()
 
@@ -159,13 +159,13 @@ def test_a_call_takes_virtual_time_and_others_go_on() -> None:
     ran(executor)
     assert third.result(0) == "c"
     assert executor.paused == 0
-    executor.pause(5.0)  # nobody is on a strand: no time passes
-    strands.close()
+    executor.pause(5.0)  # nobody is on a thread: no time passes
+    threads.close()
 
 
 def test_what_runs_when_its_process_is_killed_ends_where_it_is() -> None:
     """What is queued never runs, a paused call goes no further, and nothing is taken any more."""
-    executor, _, strands = executor_with({"call takes time": 1.0})
+    executor, _, threads = executor_with({"call takes time": 1.0})
     story: list[str] = []
 
     def slow() -> None:
@@ -187,12 +187,12 @@ def test_what_runs_when_its_process_is_killed_ends_where_it_is() -> None:
     assert story == ["unwound"]
     with pytest.raises(Killed):
         executor.submit(int)
-    strands.close()
+    threads.close()
 
 
 def test_a_call_that_lasts_waits_for_somebody_outside() -> None:
     """It neither hangs nor keeps a node from being quiet, and goes on when it is told to."""
-    executor, _, strands = executor_with({})
+    executor, _, threads = executor_with({})
     rest, heard = Rest(), list[str]()
 
     def follow() -> None:
@@ -208,8 +208,8 @@ def test_a_call_that_lasts_waits_for_somebody_outside() -> None:
     ran(executor)
     assert (executor.resting, heard) == (0, ["a message"])
     executor.submit(executor.rest, Rest())
-    ran(executor)  # without a strand there is nobody to wait: it raised
-    strands.close()
+    ran(executor)  # without a thread there is nobody to wait: it raised
+    threads.close()
 
 
 def test_a_killed_program_is_away_for_a_while() -> None:
@@ -328,7 +328,7 @@ def life_of(seed: int) -> tuple[object, ...]:
 
 def test_who_takes_turns_keeps_its_thread_until_a_call_pauses() -> None:
     """A call that takes no time needs no other thread; one that does leaves the turns to another."""
-    executor, _, strands = executor_with({"call takes time": 1.0})
+    executor, _, threads = executor_with({"call takes time": 1.0})
     ran_on: dict[str, int] = {}
     turns: list[int] = []
 
@@ -350,25 +350,25 @@ def test_who_takes_turns_keeps_its_thread_until_a_call_pauses() -> None:
 
     for name, seconds in (("a", 0.0), ("b", math.inf), ("c", 0.0)):
         executor.submit(call, name, seconds)
-    strands.drive(turn, ended)
+    threads.drive(turn, ended)
     assert len(turns) == 6
     assert executor.paused == 0
     assert ran_on["b begins"] == ran_on["b ends"]
     assert threading.get_ident() not in {*turns, *ran_on.values()}
     assert len(set(turns)) == 2  # one until the pause, the other one from then on
     assert turns[-1] != ran_on["b begins"]
-    strands.close()
+    threads.close()
 
 
 def test_what_turns_raise_reaches_who_drives_and_ctrl_c_ends_them() -> None:
-    """A turn under way ends first; the strands can be used again."""
-    strands = Strands()
+    """A turn under way ends first; the threads can be used again."""
+    threads = SimulatedThreads()
 
     def fails() -> bool:
         raise ArithmeticError("of a turn")
 
     with pytest.raises(ArithmeticError, match="of a turn"):
-        strands.drive(fails, fails)
+        threads.drive(fails, fails)
     turns = 0
 
     def interrupted() -> bool:
@@ -382,14 +382,14 @@ def test_what_turns_raise_reaches_who_drives_and_ctrl_c_ends_them() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs tests may ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            strands.drive(interrupted, interrupted)
+            threads.drive(interrupted, interrupted)
     finally:
         signal.signal(signal.SIGINT, before)
     until_interrupted = turns
-    strands.drive(lambda: False, lambda: False)
+    threads.drive(lambda: False, lambda: False)
     assert until_interrupted == turns
-    assert strands.ahead is None
-    strands.close()
+    assert threads.ahead is None
+    threads.close()
 
 
 def test_what_paused_in_a_turn_ends_with_its_simulation() -> None:
@@ -600,7 +600,7 @@ def test_a_real_store_survives_what_the_disk_does(power_lost: bool) -> None:
         disk, clock = MachineDisk(chance), SimulatedClock()
         acknowledged.clear()
         for number in range(40):
-            life = Life(number, clock, SeededExecutor(clock, chance, Strands()), chance)
+            life = Life(number, clock, SeededExecutor(clock, chance, SimulatedThreads()), chance)
             try:
                 store = keeping(disk, life)
                 held = store.read()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodealloc.testing.simulation import Chance, Strike, ViolationError
+from nodealloc.testing.simulation import Chance, Fault, ViolationError
 from nodealloc.testing.simulation.node import CLASSES, NodeSimulation, agent, shrunk, spoiled
 from nodealloc.testing.simulation.node._fewest import fewest
 
@@ -47,13 +47,13 @@ def test_only_the_strikes_that_are_named_happen() -> None:
     free = Chance(random.Random(7), {"fire": 0.3, "flood": 0.3})
     faults = ["fire", "flood"] * 20
     struck = [free.strikes(fault) for fault in faults]
-    assert sum(struck) == len(free.strikes_made) > 5
+    assert sum(struck) == len(free.faults_made) > 5
 
-    again = Chance(random.Random(7), {"fire": 0.3, "flood": 0.3}, only=free.strikes_made)
+    again = Chance(random.Random(7), {"fire": 0.3, "flood": 0.3}, only=free.faults_made)
     assert [again.strikes(fault) for fault in faults] == struck
     assert again.rng.random() == free.rng.random()
 
-    one = Chance(random.Random(7), {"fire": 0.3, "flood": 0.3}, only=[Strike("flood", 3), Strike("fire", 99)])
+    one = Chance(random.Random(7), {"fire": 0.3, "flood": 0.3}, only=[Fault("flood", 3), Fault("fire", 99)])
     assert [at for at, fault in enumerate(faults) if one.strikes(fault)] == [5]
 
 
@@ -62,7 +62,7 @@ def test_a_life_with_its_own_strikes_is_the_same_life() -> None:
     with NodeSimulation(2, agent) as node:
         node.run()
         story = [str(line) for line in node.story]
-        strikes = tuple(node.simulation.chance.strikes_made)
+        strikes = tuple(node.simulation.chance.faults_made)
     with NodeSimulation(2, agent, only=strikes) as node:
         node.run()
         assert [str(line) for line in node.story] == story
@@ -75,7 +75,7 @@ def found(plant: str, seeds: Sequence[int], *, behind: int, said: str = "") -> i
             try:
                 node.run()
             except ViolationError as error:
-                if said in error.what and len(node.simulation.chance.strikes_made) >= behind:
+                if said in error.what and len(node.simulation.chance.faults_made) >= behind:
                     return seed
     raise AssertionError(f"none of {seeds} finds {plant}")
 

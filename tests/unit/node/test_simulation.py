@@ -20,7 +20,7 @@ from nodealloc.testing.simulation import SimulatedClock, ViolationError
 from nodealloc.testing.simulation.node import (
     CLASSES,
     GUARANTEES,
-    PLANTS,
+    PLANTED_FAULTS,
     Deed,
     NodeSimulation,
     Outside,
@@ -190,7 +190,7 @@ def test_a_planted_bug_is_found_in_its_class(plant: str) -> None:
 
 def test_every_planted_bug_is_looked_for() -> None:
     """None is left out."""
-    assert sorted(FOUND) == sorted(one.name for one in PLANTS)
+    assert sorted(FOUND) == sorted(one.name for one in PLANTED_FAULTS)
 
 
 @pytest.mark.parametrize("plant", sorted(FOUND))
@@ -204,7 +204,7 @@ def test_a_node_lives_with_a_planted_bug(plant: str) -> None:
 @pytest.mark.skipif(
     os.environ.get("NODEALLOC_HYPOTHESIS") != "ci", reason="many seeds take minutes: nox -s simulation"
 )
-@pytest.mark.parametrize("plant", [one.name for one in PLANTS])
+@pytest.mark.parametrize("plant", [one.name for one in PLANTED_FAULTS])
 def test_a_planted_bug_is_found(plant: str) -> None:
     """Each of them within two thousand faults, whatever class the first seeds are of."""
     found, faults, _ = live(plant, count())
@@ -321,7 +321,7 @@ def test_a_look_at_images_takes_no_time_and_fetching_one_does(fault: str) -> Non
 
 def test_at_least_twenty_bugs_can_be_planted() -> None:
     """Their names are unique, and one that is not there is refused by name."""
-    names = [one.name for one in PLANTS]
+    names = [one.name for one in PLANTED_FAULTS]
     assert len(set(names)) == len(names) >= 20
     with pytest.raises(ConfigurationError, match="no planted bug is called 'none'"):
         spoiled(agent, "none")

@@ -9,9 +9,9 @@ import pytest
 
 from nodealloc.podspec import ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
 from nodealloc.testing.simulation.node import Deed, Ran, What
-from nodealloc.testing.simulation.node._amid import Amid
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import HooksAreRun
+from nodealloc.testing.simulation.node._kill_moments import KillMoments
 from nodealloc.testing.simulation.node._pods import POST_START
 from tests.unit.node.simulated_scene import APP, Scene
 
@@ -20,23 +20,23 @@ ASKED_TO_END = Deed(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", 
 
 def test_an_agent_is_killed_while_it_counts_what_it_remembers() -> None:
     """While something ends, waits for its next start, or has just had its hook run."""
-    amid = Amid(Scene().outside)
-    assert not amid.is_now
-    amid.heard(ASKED_TO_END)
-    assert amid.is_now
-    amid.heard(attrs.evolve(ASKED_TO_END, what=What.ENDED))
-    assert amid.is_now
-    amid.heard(attrs.evolve(ASKED_TO_END, what=What.STARTED))
-    assert not amid.is_now
-    amid.heard(attrs.evolve(ASKED_TO_END, what=What.RAN, value=Ran(POST_START, "0")))
-    assert amid.is_now
+    moments = KillMoments(Scene().outside)
+    assert not moments.is_now
+    moments.heard(ASKED_TO_END)
+    assert moments.is_now
+    moments.heard(attrs.evolve(ASKED_TO_END, what=What.ENDED))
+    assert moments.is_now
+    moments.heard(attrs.evolve(ASKED_TO_END, what=What.STARTED))
+    assert not moments.is_now
+    moments.heard(attrs.evolve(ASKED_TO_END, what=What.RAN, value=Ran(POST_START, "0")))
+    assert moments.is_now
 
 
 def test_whoever_asks_what_is_half_done_may_be_the_first_to_see_an_end() -> None:
     """A container ends as it is asked what else runs: seed-drawn lives stopped with an error of Python's."""
     scene = Scene()
-    amid = Amid(scene.outside)
-    scene.outside.deeds.listen(amid.heard)
+    moments = KillMoments(scene.outside)
+    scene.outside.deeds.listen(moments.heard)
     ends: dict[str, str] = {}
     for uid in ("u", "v"):
         scene.wants(uid, restart_policy=RestartPolicy.ON_FAILURE)
@@ -49,7 +49,7 @@ def test_whoever_asks_what_is_half_done_may_be_the_first_to_see_an_end() -> None
         return []
 
     scene.outside.containers.running_of = running_of  # type: ignore[method-assign]
-    assert not amid.is_half_done
+    assert not moments.is_half_done
     assert not ends
 
 

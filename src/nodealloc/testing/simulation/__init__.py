@@ -47,18 +47,19 @@ A lamp that is switched by a program which is killed now and then:
     (True, True)
 """
 
-from nodealloc.testing.simulation._chance import Chance, Strike
+from nodealloc.testing.simulation._chance import Chance, Fault
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, LastingExecutor, Rest, SeededExecutor
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation._simulation import Simulation
 from nodealloc.testing.simulation._storage import DurableRows, MachineDisk
-from nodealloc.testing.simulation._strands import Strands
+from nodealloc.testing.simulation._threads import SimulatedThreads
 
 __all__ = [
     "Chance",
     "DurableRows",
+    "Fault",
     "Killed",
     "LastingExecutor",
     "Life",
@@ -67,8 +68,7 @@ __all__ = [
     "Rest",
     "SeededExecutor",
     "SimulatedClock",
+    "SimulatedThreads",
     "Simulation",
-    "Strands",
-    "Strike",
     "ViolationError",
 ]

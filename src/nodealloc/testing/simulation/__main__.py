@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._report import ViolationError
-from nodealloc.testing.simulation.node import PLANTS, NodeSimulation
+from nodealloc.testing.simulation.node import PLANTED_FAULTS, NodeSimulation
 from nodealloc.testing.simulation.node._many import SeedTally, seed_of, seeds_until, try_wiring, wiring_named
-from nodealloc.testing.simulation.node._plants import spoiled
+from nodealloc.testing.simulation.node._planted_faults import spoiled
 
 _HASHES = "0"
 """The order of hashes that a seed is told with: parts of somebody else's may iterate in it."""
@@ -28,10 +28,10 @@ def main(argv: list[str] | None = None) -> int:
         command = [sys.executable, "-m", "nodealloc.testing.simulation", *given]
         os.execv(sys.executable, command)  # noqa: S606 - this program again
     if arguments.plants:
-        for plant in PLANTS:
+        for plant in PLANTED_FAULTS:
             print(f"{plant.name:32} {plant.about}")
         return 0
-    if arguments.plant and arguments.plant not in {plant.name for plant in PLANTS}:
+    if arguments.plant and arguments.plant not in {plant.name for plant in PLANTED_FAULTS}:
         print(f"no planted bug is called {arguments.plant!r}; --plants lists them", file=sys.stderr)
         return 2
     try:

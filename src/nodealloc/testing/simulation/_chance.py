@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-__all__ = ["ORDINARY", "Chance", "Strike"]
+__all__ = ["ORDINARY", "Chance", "Fault"]
 
 ORDINARY = frozenset({"call takes time", "executor runs at once"})
 """What may happen and is no fault: it is neither counted nor told."""
 
 
-class Strike(NamedTuple):
+class Fault(NamedTuple):
     """One fault that struck.
 
     Attributes:
@@ -41,7 +41,7 @@ class Chance:
     Attributes:
         rng: The same; whoever has a choice to make draws from it.
         struck: Fault to how often it struck.
-        strikes_made: The same in the order in which they struck, without what was armed.
+        faults_made: The same in the order in which they struck, without what was armed.
         is_on: Whether faults strike at all.
         on_strike: Is called with each fault that strikes.
 
@@ -59,11 +59,11 @@ class Chance:
         rng: random.Random,
         odds: Mapping[str, float] | None = None,
         *,
-        only: Collection[Strike] | None = None,
+        only: Collection[Fault] | None = None,
     ) -> None:
         self.rng = rng
         self.struck: Counter[str] = Counter()
-        self.strikes_made: list[Strike] = []
+        self.faults_made: list[Fault] = []
         self.is_on: bool = True
         self.on_strike: Callable[[str], object] = lambda _fault: None
         self._odds = dict(odds or {})
@@ -86,7 +86,7 @@ class Chance:
         if self._only is not None:
             strikes = (fault, asked) in self._only
         if strikes:
-            self.strikes_made.append(Strike(fault, asked))
+            self.faults_made.append(Fault(fault, asked))
             return self._struck(fault)
         return False
 

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from nodealloc.dsw_asw import Cancel
 from nodealloc.testing.simulation._chance import Chance
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation._strands import Left, Strand, Strands
+from nodealloc.testing.simulation._threads import Left, SimulatedThread, SimulatedThreads
 
 __all__ = ["STRAY", "Killed", "LastingExecutor", "Rest", "SeededExecutor"]
 
@@ -56,28 +56,28 @@ class SeededExecutor:
     and runs the call all the same), `executor is interrupted` (Ctrl-C in
     `submit`), `executor drops`, `executor cancels`, `executor doubles`,
     `executor is late`. With `executor runs at once` it runs the call in
-    `submit`, and with `call takes time` on a strand of its own, where `pause`
+    `submit`, and with `call takes time` on a thread of its own, where `pause`
     lets virtual time pass.
 
     Args:
         clock: Virtual time.
         chance: Which faults strike, and what order calls begin in.
-        strands: Where calls that take time run.
+        threads: Where calls that take time run.
         latency_s: Mean seconds from `submit` to the beginning.
     """
 
     def __init__(
-        self, clock: SimulatedClock, chance: Chance, strands: Strands, *, latency_s: float = 0.05
+        self, clock: SimulatedClock, chance: Chance, threads: SimulatedThreads, *, latency_s: float = 0.05
     ) -> None:
         self._clock = clock
         self._chance = chance
-        self._strands = strands
+        self._threads = threads
         self._latency_s = latency_s
         self._due: list[tuple[float, float, int, Callable[[], None]]] = []
         self._number = 0
-        self._current: Strand | None = None
-        self._paused: dict[Strand, int] = {}
-        self._resting: set[Strand] = set()
+        self._current: SimulatedThread | None = None
+        self._paused: dict[SimulatedThread, int] = {}
+        self._resting: set[SimulatedThread] = set()
         self._is_over = False
 
     @property
@@ -142,48 +142,48 @@ class SeededExecutor:
     def pause(self, seconds: float, cancel: Cancel | None = None, /) -> None:
         """Let the call that runs take its time; an infinite one hangs.
 
-        Returns early when `cancel` is set. A call that is not on a strand takes no time.
+        Returns early when `cancel` is set. A call that is not on a thread takes no time.
         """
-        strand = self._current
+        thread = self._current
         if self._is_over:
             raise Killed
-        if strand is None:
+        if thread is None:
             return
-        turn = self._paused[strand] = self._paused[strand] + 1
-        go_on = partial(self._go_on, strand, turn)
+        turn = self._paused[thread] = self._paused[thread] + 1
+        go_on = partial(self._go_on, thread, turn)
         if math.isfinite(seconds):
             self._at(self._clock.monotonic_s() + seconds, go_on)
         leave = None if cancel is None else cancel.on_cancel(partial(self._at_once, go_on))
         self._current = None
-        strand.pause()
+        thread.pause()
         if leave is not None:
             leave()
 
     def rest(self, rest: Rest, /) -> None:
         """Let the call that runs wait for somebody outside; it was submitted to a `LastingExecutor`."""
-        strand = self._current
+        thread = self._current
         if self._is_over:
             raise Killed
-        if strand is None:
+        if thread is None:
             raise RuntimeError("a call that waits for somebody outside needs a LastingExecutor")
         if rest.is_over:
             return
-        turn = self._paused[strand] = self._paused[strand] + 1
-        self._resting.add(strand)
-        rest.follow(partial(self._wake, strand, turn))
+        turn = self._paused[thread] = self._paused[thread] + 1
+        self._resting.add(thread)
+        rest.follow(partial(self._wake, thread, turn))
         self._current = None
-        strand.pause()
+        thread.pause()
 
     def release(self) -> None:
         """Let every call that hangs go on soon."""
-        for strand, turn in tuple(self._paused.items()):
-            if strand not in self._resting:
-                self._at_once(partial(self._go_on, strand, turn))
+        for thread, turn in tuple(self._paused.items()):
+            if thread not in self._resting:
+                self._at_once(partial(self._go_on, thread, turn))
 
-    def _wake(self, strand: Strand, turn: int) -> None:
-        if self._paused.get(strand) == turn:
-            self._resting.discard(strand)
-            self._at_once(partial(self._go_on, strand, turn))
+    def _wake(self, thread: SimulatedThread, turn: int) -> None:
+        if self._paused.get(thread) == turn:
+            self._resting.discard(thread)
+            self._at_once(partial(self._go_on, thread, turn))
 
     def kill(self) -> None:
         """The process ended: what is queued never runs, what runs goes no further."""
@@ -194,9 +194,9 @@ class SeededExecutor:
         """End what a killed process left where it is; nobody may be in the middle of a call of it."""
         self._resting.clear()
         while self._paused:
-            strand, _ = self._paused.popitem()
-            if strand is not self._current:
-                strand.resume(Killed())
+            thread, _ = self._paused.popitem()
+            if thread is not self._current:
+                thread.resume(Killed())
 
     def _queue(self, job: Callable[[], None]) -> None:
         due_s = self._after()
@@ -226,28 +226,28 @@ class SeededExecutor:
 
     def begin_on_strand(self, job: Callable[[], None], /) -> None:
         """Begin a call in which time may pass."""
-        ahead = self._strands.ahead
-        strand = self._current = self._strands.take() if ahead is None else ahead
-        self._paused[strand] = 0
+        ahead = self._threads.ahead
+        thread = self._current = self._threads.take() if ahead is None else ahead
+        self._paused[thread] = 0
 
         def run() -> None:
             job()
-            self._paused.pop(strand, None)
+            self._paused.pop(thread, None)
 
         if ahead is None:
-            strand.begin(run)
+            thread.begin(run)
         else:
             run()
-            if not strand.takes_turns:
+            if not thread.takes_turns:
                 raise Left
         self._current = None
 
-    def _go_on(self, strand: Strand, turn: int) -> None:
+    def _go_on(self, thread: SimulatedThread, turn: int) -> None:
         # It may have gone on before, because somebody asked it to stop.
-        if self._paused.get(strand) == turn:
-            self._paused[strand] += 1
-            self._current = strand
-            strand.resume()
+        if self._paused.get(thread) == turn:
+            self._paused[thread] += 1
+            self._current = thread
+            thread.resume()
             self._current = None
 
 

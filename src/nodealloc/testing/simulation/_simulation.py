@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
 from nodealloc.dsw_asw import Driven, Summary
-from nodealloc.testing.simulation._chance import Chance, Strike
+from nodealloc.testing.simulation._chance import Chance, Fault
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, SeededExecutor
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation._silence import silence
-from nodealloc.testing.simulation._strands import Strands
+from nodealloc.testing.simulation._threads import SimulatedThreads
 
 __all__ = ["Simulation"]
 
@@ -67,7 +67,7 @@ class Simulation:
         build: Callable[[Life], Driven],
         *,
         odds: Mapping[str, float] | None = None,
-        only: Collection[Strike] | None = None,
+        only: Collection[Fault] | None = None,
         latency_s: float = 0.05,
         pass_after_s: float = 0.0,
         away_s: Sequence[float] = (0.0,),
@@ -82,7 +82,7 @@ class Simulation:
         self._next_pass_s: float | None = None
         self._is_woken = True
         self._rests_until_s = -math.inf
-        self._strands = Strands()
+        self._threads = SimulatedThreads()
         self._checks: list[Callable[[], object]] = []
         self._final: list[Callable[[], object]] = []
         self._ended: list[Callable[[bool], object]] = []
@@ -108,7 +108,7 @@ class Simulation:
         """End the process and the threads of calls that took time."""
         self.life.end()
         self.life.executor.bury()
-        self._strands.close()
+        self._threads.close()
 
     def check(self, checker: Callable[[], object], /) -> None:
         """Call this after everything that happens; it raises `AssertionError` for a violation."""
@@ -234,7 +234,7 @@ class Simulation:
         happened = True
         with silence():
             if not is_over(happened):
-                self._strands.drive(
+                self._threads.drive(
                     lambda: not is_over(self.step()), lambda: not is_over(self._stepped(happened=happened))
                 )
 
@@ -251,7 +251,7 @@ class Simulation:
 
     def _born(self) -> Life:
         self._lives += 1
-        executor = SeededExecutor(self.clock, self.chance, self._strands, latency_s=self._latency_s)
+        executor = SeededExecutor(self.clock, self.chance, self._threads, latency_s=self._latency_s)
         return Life(self._lives, self.clock, executor, self.chance)
 
     def _restart(self, *, power_lost: bool = False, down_s: float = 0.0) -> None:

@@ -24,8 +24,8 @@ from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._many import SeedTally
 from nodealloc.testing.simulation.node._outside import Outside
-from nodealloc.testing.simulation.node._parts import Ground
-from nodealloc.testing.simulation.node._plants import PLANTS, Plant, spoiled
+from nodealloc.testing.simulation.node._parts import AgentParts
+from nodealloc.testing.simulation.node._planted_faults import PLANTED_FAULTS, PlantedFault, spoiled
 from nodealloc.testing.simulation.node._ports import (
     NodePorts,
     SimulatedCpusets,
@@ -39,17 +39,17 @@ from nodealloc.testing.simulation.node._wiring import agent, agent_with
 __all__ = [
     "CLASSES",
     "GUARANTEES",
-    "PLANTS",
+    "PLANTED_FAULTS",
+    "AgentParts",
     "Deed",
     "Deeds",
     "Deletion",
-    "Ground",
     "Guarantee",
     "Line",
     "NodePorts",
     "NodeSimulation",
     "Outside",
-    "Plant",
+    "PlantedFault",
     "Ran",
     "SeedClass",
     "SeedTally",

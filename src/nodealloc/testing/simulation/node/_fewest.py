@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from nodealloc import _attrs as attrs
-from nodealloc.testing.simulation._chance import Strike
+from nodealloc.testing.simulation._chance import Fault
 from nodealloc.testing.simulation._report import ViolationError
 from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring
 
@@ -73,7 +73,7 @@ class Shrunk:
     """
 
     violation: ViolationError
-    faults: tuple[Strike, ...]
+    faults: tuple[Fault, ...]
     of: int
     lives: int
     story: tuple[str, ...]
@@ -92,7 +92,7 @@ class _Ended:
 
     kind: str
     violation: ViolationError | None
-    faults: tuple[Strike, ...]
+    faults: tuple[Fault, ...]
     operations: int
     is_settling: bool
     story: tuple[str, ...]
@@ -119,7 +119,7 @@ def shrunk(
     at_most = None if first.is_settling else 2 * first.operations
     until_s, lives, best = time.monotonic() + seconds, 1, first
 
-    def suffice(faults: Collection[Strike]) -> bool:
+    def suffice(faults: Collection[Fault]) -> bool:
         nonlocal lives, best
         if time.monotonic() > until_s:
             return False
@@ -146,8 +146,8 @@ def shrunk(
 
 
 def _kinds_that_matter(
-    faults: tuple[Strike, ...], suffice: Callable[[Collection[Strike]], bool]
-) -> tuple[Strike, ...]:
+    faults: tuple[Fault, ...], suffice: Callable[[Collection[Fault]], bool]
+) -> tuple[Fault, ...]:
     """Without all faults of one name, for each name without which it suffices; the commonest first."""
     if suffice(()):
         return ()
@@ -159,7 +159,7 @@ def _kinds_that_matter(
     return faults
 
 
-def _lived(seed: int, wiring: Wiring, only: Collection[Strike] | None, at_most: int | None) -> _Ended:
+def _lived(seed: int, wiring: Wiring, only: Collection[Fault] | None, at_most: int | None) -> _Ended:
     with NodeSimulation(seed, wiring, only=only) as node:
         violation = None
         try:
@@ -170,7 +170,7 @@ def _lived(seed: int, wiring: Wiring, only: Collection[Strike] | None, at_most: 
         return _Ended(
             kind="" if violation is None else node.broken or _kind(violation.what),
             violation=violation,
-            faults=tuple(chance.strikes_made),
+            faults=tuple(chance.faults_made),
             operations=node.report().operations,
             is_settling=not chance.is_on,
             story=() if violation is None else _story(tuple(node.story), node.about),

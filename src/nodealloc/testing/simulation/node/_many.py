@@ -20,7 +20,7 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation.node._classes.calm import CALM
 from nodealloc.testing.simulation.node._fewest import Shrunk, shrunk
-from nodealloc.testing.simulation.node._plants import spoiled
+from nodealloc.testing.simulation.node._planted_faults import spoiled
 from nodealloc.testing.simulation.node._simulation import NodeSimulation, Wiring
 from nodealloc.testing.simulation.node._wiring import agent
 

@@ -1,4 +1,4 @@
-"""Everything of a simulated node that outlives the agent; who acts there stands in `_people`."""
+"""Everything of a simulated node that outlives the agent; who acts there stands in `_users`."""
 
 from __future__ import annotations
 

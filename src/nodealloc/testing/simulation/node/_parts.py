@@ -31,13 +31,13 @@ from nodealloc.runtime import CommandRunner, CommandTimedOutError
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.volumes import VolumeManager
 
-__all__ = ["Ground"]
+__all__ = ["AgentParts"]
 
 _LOOK_S = 30.0
 """Seconds between two looks for plugins of which nobody was told."""
 
 
-class Ground:
+class AgentParts:
     """Ports of one life, and what is made of them alone.
 
     Args:

@@ -13,23 +13,23 @@ from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Driven, Reconciler
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
-from nodealloc.testing.simulation._chance import ORDINARY, Strike
+from nodealloc.testing.simulation._chance import ORDINARY, Fault
 from nodealloc.testing.simulation._executor import STRAY
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._report import Report, ViolationError
 from nodealloc.testing.simulation._silence import silence
 from nodealloc.testing.simulation._simulation import Simulation
 from nodealloc.testing.simulation._storage import MachineDisk
-from nodealloc.testing.simulation.node._amid import Amid
 from nodealloc.testing.simulation.node._classes import SeedClass, class_of
 from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._edits import Editors
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
+from nodealloc.testing.simulation.node._kill_moments import KillMoments
 from nodealloc.testing.simulation.node._outside import API, FILE, Outside
-from nodealloc.testing.simulation.node._people import People
 from nodealloc.testing.simulation.node._ports import NodePorts, SimulatedRuntime
 from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
+from nodealloc.testing.simulation.node._users import Users
 
 __all__ = ["Line", "NodeSimulation", "Wiring"]
 
@@ -101,7 +101,7 @@ class NodeSimulation:
         seeds: SeedClass | None = None,
         guarantees: Sequence[type[Guarantee]] = GUARANTEES,
         machine: Machine = _MACHINE,
-        only: Collection[Strike] | None = None,
+        only: Collection[Fault] | None = None,
     ) -> None:
         self.seeds: SeedClass = class_of(seed) if seeds is None else seeds
         self.story: deque[Line] = deque(maxlen=_KEPT)
@@ -124,17 +124,17 @@ class NodeSimulation:
         self.outside: Outside = Outside(clock, chance.rng)
         self.outside.machine = machine
         self.outside.reserved = _RESERVED
-        self._people = People(
+        self._users = Users(
             self.outside, chance.rng, device_pods=self.seeds.device_pods, hooks=self.seeds.hooks
         )
-        self._editors = Editors(self.outside, self._people.found)
+        self._editors = Editors(self.outside, self._users.found)
         self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
         self.outside.only_tells = all(
             one in _ENDS or one in ORDINARY or one.startswith("sink ") for one in self.seeds.odds
         )
         self.outside.strays = lambda: sum(chance.struck[one] for one in STRAY)
-        self._amid = Amid(self.outside)
+        self._kill_moments = KillMoments(self.outside)
         self._disk = MachineDisk(chance)
         self.outside.files = lambda: self._disk.disk.files()  # noqa: PLW0108 - it is replaced
         self._checkers = [guarantee(self.outside) for guarantee in guarantees]
@@ -144,7 +144,7 @@ class NodeSimulation:
         for checker in self._checkers:
             self.simulation.check_settled(checker.settled)
         chance.on_strike = self._tell
-        self._people.begin()
+        self._users.begin()
         self._act()
 
     def __enter__(self) -> Self:
@@ -172,24 +172,24 @@ class NodeSimulation:
 
     def _live(self) -> Report:
         self.simulation.run(self.seeds.operations)
-        self._people.calm()
+        self._users.calm()
         self._editors.calm()
         self._settle()
         if self.seeds.rests_s:
-            self._people.begin_loop()
+            self._users.begin_loop()
             self.simulation.rest(self.seeds.rests_s)
-            self._people.end_loop()
-            self._people.crash_all()
+            self._users.end_loop()
+            self._users.crash_all()
             self._settle()
-            self._people.come()
+            self._users.come()
             self._settle()
-            self._people.go()
+            self._users.go()
             self._settle()
-        self._people.empty()
+        self._users.empty()
         self.simulation.go_on(_EMPTYING)
         self._settle(is_empty=True)
         if self.outside.is_aligned:
-            self._people.fill()
+            self._users.fill()
         return self._settle()
 
     def built(self) -> object:
@@ -205,19 +205,19 @@ class NodeSimulation:
         return self.simulation.report()
 
     def _act(self) -> None:
-        outside, people, editors = self.outside, self._people, self._editors
+        outside, users, editors = self.outside, self._users, self._editors
 
         def act(every_s: float, call: Callable[[Random], object]) -> None:
             self.simulation.act(every_s, lambda rng: None if outside.is_calm else call(rng))
 
-        act(6.0, people.add)
+        act(6.0, users.add)
         if self.seeds.deletes:
-            act(10.0, people.delete)
-            act(4.0, people.shorten)
-            act(3.0, people.roll)
-            act(2.0, people.hasten)
-            act(120.0, people.force)
-            act(60.0, people.replace)
+            act(10.0, users.delete)
+            act(4.0, users.shorten)
+            act(3.0, users.roll)
+            act(2.0, users.hasten)
+            act(120.0, users.force)
+            act(60.0, users.replace)
             act(30.0, editors.edit)
             act(6.0, editors.correct)
             act(40.0, editors.part_with)
@@ -225,31 +225,31 @@ class NodeSimulation:
             act(40.0, editors.alter)
             act(25.0, editors.resize)
         if self.seeds.crashes:
-            act(20.0, people.crash_one)
-            act(25.0, people.sicken)
-            act(90.0, people.intrude)
+            act(20.0, users.crash_one)
+            act(25.0, users.sicken)
+            act(90.0, users.intrude)
         if "killed" in self.seeds.odds:
-            act(4.0, self._kill_amid)
+            act(4.0, self._kill_at_work)
             act(1.0, self._kill_in_hook)
         if "power lost" in self.seeds.odds:
-            act(10.0, self._cut_amid)
+            act(10.0, self._cut_at_work)
         every_s = self.seeds.plugins_act_s
         act(every_s, outside.plugins.act)
         act(4 * every_s, outside.plugins.replace)
 
-    def _kill_amid(self, _rng: Random) -> None:
+    def _kill_at_work(self, _rng: Random) -> None:
         """The agent is killed while what it remembers counts."""
-        if self._amid.is_now:
+        if self._kill_moments.is_now:
             self.simulation.chance.arm("killed")
 
     def _kill_in_hook(self, _rng: Random) -> None:
         """The agent is killed while a hook runs, so that nobody hears how it ended."""
-        if self._amid.is_in_hook:
+        if self._kill_moments.is_in_hook:
             self.simulation.chance.arm("killed")
 
-    def _cut_amid(self, _rng: Random) -> None:
+    def _cut_at_work(self, _rng: Random) -> None:
         """The power goes while it counts who was done before."""
-        if self._amid.is_half_done:
+        if self._kill_moments.is_half_done:
             self.simulation.chance.arm("power lost")
 
     def _build(self, life: Life) -> Driven:
@@ -290,7 +290,7 @@ class NodeSimulation:
         self.outside.deeds.happen(Deed(what=What.KILLED, at_s=self.simulation.clock.awake_s))
 
     def _heard(self, deed: Deed) -> None:
-        self._amid.heard(deed)
+        self._kill_moments.heard(deed)
         self._say(str(deed), deed.uid)
         for checker in self._checkers:
             try:

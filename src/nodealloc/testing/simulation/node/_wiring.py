@@ -26,7 +26,7 @@ from nodealloc.podstatus import Part, StatusManager, Told, observed_of, with_ver
 from nodealloc.probes import ExecProber, Probers, Probing
 from nodealloc.runtime import RuntimeWatch
 from nodealloc.testing.simulation.node._kept import opened
-from nodealloc.testing.simulation.node._parts import Ground
+from nodealloc.testing.simulation.node._parts import AgentParts
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.topology import Allocator, Policy, Snapshot
 
@@ -77,7 +77,7 @@ def _wire(
     own: tuple[Preparation, ...],
     is_aligned: bool,
 ) -> Driven:
-    on = Ground(ports, is_aligned=is_aligned)
+    on = AgentParts(ports, is_aligned=is_aligned)
     store, node, was = opened(ports, empty(ports.machine), chain)
     watch = RuntimeWatch(ports.runtime, journal=store, known=was.known, executor=on.executor, clock=on.clock)
     sources = PodSources(ports.sources, executor=on.executor, clock=on.clock)

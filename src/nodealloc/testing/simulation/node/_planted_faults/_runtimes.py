@@ -24,13 +24,13 @@ from nodealloc.runtime import (
     RuntimeUnavailableError,
     SandboxConfig,
 )
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 from nodealloc.testing.simulation.node._ports import (
     NodePorts,
     SimulatedRuntime,
 )
 
-__all__ = ["PLANTS"]
+__all__ = ["PLANTED_FAULTS"]
 
 
 class Runtime:
@@ -243,63 +243,63 @@ class NewSandboxes(Runtime):
         return listing
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant(
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
         name="full-grace",
         about="every container gets 30 s to end, whatever is left",
         spoil=with_runtime(StopsWithFullGrace),
     ),
-    Plant(
+    PlantedFault(
         name="grace-grows",
         about="asked again to end, a container gets more time",
         spoil=with_runtime(GraceGrows),
     ),
-    Plant(
+    PlantedFault(
         name="lost-answer-made-again",
         about="a lost answer is a failure: the next attempt is made without a look",
         spoil=with_runtime(MakesAnother),
     ),
-    Plant(
+    PlantedFault(
         name="doubled-start",
         about="after a start that timed out a second copy is started",
         spoil=with_runtime(StartsTwoCopies),
     ),
-    Plant(
+    PlantedFault(
         name="no-back-off",
         about="a container that ended again is started at once, however often it did",
         spoil=with_runtime(NeverWaits),
     ),
-    Plant(
+    PlantedFault(
         name="unknown-is-zero",
         about="an exit that nobody knows is told as 0",
         spoil=with_runtime(UnknownIsZero),
     ),
-    Plant(
+    PlantedFault(
         name="every-exit-is-137",
         about="exit codes are told as 137",
         spoil=with_runtime(CodesAreLost),
     ),
-    Plant(
+    PlantedFault(
         name="failure-is-empty",
         about="a listing that fails counts as an empty one",
         spoil=with_runtime(FailureIsEmpty),
     ),
-    Plant(
+    PlantedFault(
         name="forgotten-start",
         about="one start in ten is believed to have been done",
         spoil=with_runtime(ForgetsToStart),
     ),
-    Plant(
+    PlantedFault(
         name="leaves-behind",
         about="some containers of an ending pod are never told to end",
         spoil=with_runtime(LeavesBehind),
     ),
-    Plant(
+    PlantedFault(
         name="same-attempt",
         about="each instance of a container has number 0",
         spoil=with_runtime(SameAttempt),
     ),
-    Plant(
+    PlantedFault(
         name="stops-all-at-start",
         about="a restarted agent begins by stopping what runs",
         spoil=with_runtime(NewSandboxes),

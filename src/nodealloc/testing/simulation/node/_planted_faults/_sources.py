@@ -8,11 +8,11 @@ from typing import cast
 import attrs
 
 from nodealloc.podsources import Reading
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.testing.simulation.node._sources import SimulatedSource
 
-__all__ = ["PLANTS"]
+__all__ = ["PLANTED_FAULTS"]
 
 
 class Source:
@@ -36,8 +36,8 @@ def believes(ports: NodePorts) -> NodePorts:
     return attrs.evolve(ports, sources=cast("Mapping[str, SimulatedSource]", sources))
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant(
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
         name="believes-at-once",
         about="a source that does not answer counts as one without pods",
         spoil=lambda: believes,

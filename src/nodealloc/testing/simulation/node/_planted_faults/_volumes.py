@@ -7,13 +7,13 @@ from typing import cast
 
 import attrs
 
-from nodealloc.testing.simulation.node._plants._runtimes import Runtime, with_runtime
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._runtimes import Runtime, with_runtime
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 from nodealloc.volumes import Use, VolumeSpec
 
-__all__ = ["PLANTS"]
+__all__ = ["PLANTED_FAULTS"]
 
 
 class Volumes:
@@ -70,23 +70,23 @@ class UnmountsEarly(Runtime):
         self.inner.stop_container(container_id, grace_s)
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant(
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
         name="never-unmounts",
         about="volumes of a pod that ended stay mounted",
         spoil=with_volumes(NeverUnmounts),
     ),
-    Plant(
+    PlantedFault(
         name="believes-in-mounts",
         about="a mount that failed counts as one that was made",
         spoil=with_volumes(BelievesInMounts),
     ),
-    Plant(
+    PlantedFault(
         name="forgets-mounts",
         about="a restarted agent does not know what is mounted",
         spoil=with_volumes(ForgetsMounts),
     ),
-    Plant(
+    PlantedFault(
         name="unmounts-early",
         about="volumes are taken from a pod while it still runs",
         spoil=with_runtime(UnmountsEarly),

@@ -6,10 +6,10 @@ import attrs
 
 from nodealloc.idset import CPUSet
 from nodealloc.runtime import ContainerConfig, LinuxResources, Listing, RunState, SandboxConfig
-from nodealloc.testing.simulation.node._plants._runtimes import Runtime, with_runtime
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._runtimes import Runtime, with_runtime
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 
-__all__ = ["PLANTS"]
+__all__ = ["PLANTED_FAULTS"]
 
 
 class SameCpu(Runtime):
@@ -53,18 +53,18 @@ class PoolStays(Runtime):
             self.inner.update_container(container_id, resources)
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant(
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
         name="same-cpu",
         about="two containers get one CPU for themselves",
         spoil=with_runtime(SameCpu),
     ),
-    Plant(
+    PlantedFault(
         name="other-cpus",
         about="a restart of the agent moves running containers to other CPUs",
         spoil=with_runtime(OtherCpus),
     ),
-    Plant(
+    PlantedFault(
         name="pool-stays",
         about="who shares CPUs stays on one that has become another's own",
         spoil=with_runtime(PoolStays),

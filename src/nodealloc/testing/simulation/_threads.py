@@ -6,20 +6,20 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-__all__ = ["Left", "Strand", "Strands"]
+__all__ = ["Left", "SimulatedThread", "SimulatedThreads"]
 
 _PATIENCE_S = 10.0
 """So long who is interrupted waits for the end of a turn, on the real clock."""
 
 
 class Left(BaseException):  # no error: what is under the call goes on elsewhere
-    """The call has ended, and meanwhile another strand took the turns over."""
+    """The call has ended, and meanwhile another thread took the turns over."""
 
 
-class Strand:
+class SimulatedThread:
     """A thread that runs only while somebody waits for it, so that nothing ever happens at once."""
 
-    def __init__(self, idle: list[Strand]) -> None:
+    def __init__(self, idle: list[SimulatedThread]) -> None:
         self._go = threading.Lock()
         self._back = threading.Lock()
         self._go.acquire()
@@ -28,11 +28,11 @@ class Strand:
         self._call: Callable[[], threading.Lock | None] | None = None
         self._hand_on: Callable[[], None] | None = None
         self._end: BaseException | None = None
-        threading.Thread(target=self._live, name="strand", daemon=True).start()
+        threading.Thread(target=self._live, name="simulated", daemon=True).start()
 
     @property
     def takes_turns(self) -> bool:
-        """Whether it takes the turns of `Strands.drive`, now."""
+        """Whether it takes the turns of `SimulatedThreads.drive`, now."""
         return self._hand_on is not None
 
     def begin(self, call: Callable[[], None], /) -> None:
@@ -52,7 +52,7 @@ class Strand:
         self._back.acquire()
 
     def pause(self) -> None:
-        """Stop here until somebody resumes; called by the strand itself."""
+        """Stop here until somebody resumes; called by the thread itself."""
         hand_on, self._hand_on = self._hand_on, None
         if hand_on is None:
             self._back.release()
@@ -64,7 +64,7 @@ class Strand:
             raise end
 
     def close(self) -> None:
-        """End an idle strand."""
+        """End an idle thread."""
         self._call = None
         self.resume()
 
@@ -81,31 +81,31 @@ class Strand:
             waits.release()
 
 
-class Strands:
-    """Strands that are used again; `close` it, or its threads stay until the program ends.
+class SimulatedThreads:
+    """Threads that are used again; `close` it, or its threads stay until the program ends.
 
     Attributes:
-        ahead: The strand that takes the turns of `drive`, if any does.
+        ahead: The thread that takes the turns of `drive`, if any does.
     """
 
     def __init__(self) -> None:
-        self._idle: list[Strand] = []
-        self.ahead: Strand | None = None
+        self._idle: list[SimulatedThread] = []
+        self.ahead: SimulatedThread | None = None
         self._over = threading.Lock()
         self._over.acquire()
         self._turn: Callable[[], bool] = lambda: False
         self._is_stopped = False
         self._error: BaseException | None = None
 
-    def take(self) -> Strand:
-        """An idle strand, or a new one; it is idle again when its call has ended."""
-        return self._idle.pop() if self._idle else Strand(self._idle)
+    def take(self) -> SimulatedThread:
+        """An idle thread, or a new one; it is idle again when its call has ended."""
+        return self._idle.pop() if self._idle else SimulatedThread(self._idle)
 
     def drive(self, turn: Callable[[], bool], rest: Callable[[], bool], /) -> None:
         """Call `turn` until it returns False; raises what it raises.
 
-        All turns are taken on a strand, so that a call in one that does not pause needs no other: to go
-        from thread to thread takes longer than most calls do. Once a call pauses, another strand takes
+        All turns are taken on a thread, so that a call in one that does not pause needs no other: to go
+        from thread to thread takes longer than most calls do. Once a call pauses, another thread takes
         the turns, and the one that paused leaves them with `Left` when its call has ended.
 
         Args:
@@ -130,8 +130,8 @@ class Strands:
             self._idle.pop().close()
 
     def _hand_on(self, first: Callable[[], bool], rest: Callable[[], bool]) -> None:
-        strand = self.ahead = self.take()
-        strand.take_turns(partial(self._take_turns, first), partial(self._hand_on, rest, rest))
+        thread = self.ahead = self.take()
+        thread.take_turns(partial(self._take_turns, first), partial(self._hand_on, rest, rest))
 
     def _take_turns(self, first: Callable[[], bool]) -> threading.Lock | None:
         """Take turns; who waits for their end, None for whoever resumed the call that paused in one."""

@@ -11,12 +11,12 @@ import attrs
 from nodealloc.dsw_asw import Moment
 from nodealloc.runtime import CommandResult
 from nodealloc.testing.simulation._life import Life
-from nodealloc.testing.simulation.node._plants._runtimes import Runtime, with_runtime
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._runtimes import Runtime, with_runtime
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 from nodealloc.testing.simulation.node._pods import LIVE, PRE_STOP, READY
 from nodealloc.testing.simulation.node._ports import NodePorts
 
-__all__ = ["PLANTS"]
+__all__ = ["PLANTED_FAULTS"]
 
 
 class NoGrace(Runtime):
@@ -96,25 +96,27 @@ class KillsTheWell(Runtime):
         return result
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant(name="no-grace", about="whoever is asked to end is killed at once", spoil=with_runtime(NoGrace)),
-    Plant(name="no-hooks", about="hooks are skipped", spoil=with_runtime(NoHooks)),
-    Plant(
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
+        name="no-grace", about="whoever is asked to end is killed at once", spoil=with_runtime(NoGrace)
+    ),
+    PlantedFault(name="no-hooks", about="hooks are skipped", spoil=with_runtime(NoHooks)),
+    PlantedFault(
         name="hasty-clock",
         about="time flies: graces, back-offs and patience are a thirtieth of what they should be",
         spoil=lambda: hurries,
     ),
-    Plant(
+    PlantedFault(
         name="images-go",
         about="images are removed while containers run from them",
         spoil=with_runtime(ImagesGo),
     ),
-    Plant(
+    PlantedFault(
         name="always-well",
         about="a pod is told to be ready though its probe fails",
         spoil=with_runtime(AlwaysWell),
     ),
-    Plant(
+    PlantedFault(
         name="kills-the-well",
         about="a container is killed though its probe does not fail",
         spoil=with_runtime(KillsTheWell),

@@ -1,4 +1,4 @@
-"""Whoever acts on a simulated node from outside: people, and what befalls containers; all of it by lot."""
+"""Whoever acts on a simulated node from outside: users, and what befalls containers; all of it by lot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nodealloc.testing.simulation.node._pods import (
     whole_pod,
 )
 
-__all__ = ["People"]
+__all__ = ["Users"]
 
 _MOST_PODS = 8
 _KNOWN_S = 3.0
@@ -32,7 +32,7 @@ _LITTLE = 100
 """Thousandths of CPUs of a pod that is there for something else."""
 
 
-class People:
+class Users:
     """They want pods, send them away, and start things by hand.
 
     Args:

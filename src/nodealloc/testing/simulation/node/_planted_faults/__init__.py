@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodealloc.errors import ConfigurationError
-from nodealloc.testing.simulation.node._plants import (
+from nodealloc.testing.simulation.node._planted_faults import (
     _cpus,
     _ends,
     _runtimes,
@@ -12,19 +12,19 @@ from nodealloc.testing.simulation.node._plants import (
     _stores,
     _volumes,
 )
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 from nodealloc.testing.simulation.node._simulation import Wiring
 
-__all__ = ["PLANTS", "Plant", "spoiled"]
+__all__ = ["PLANTED_FAULTS", "PlantedFault", "spoiled"]
 
-PLANTS: tuple[Plant, ...] = (
-    *_runtimes.PLANTS,
-    *_ends.PLANTS,
-    *_sinks.PLANTS,
-    *_sources.PLANTS,
-    *_cpus.PLANTS,
-    *_stores.PLANTS,
-    *_volumes.PLANTS,
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    *_runtimes.PLANTED_FAULTS,
+    *_ends.PLANTED_FAULTS,
+    *_sinks.PLANTED_FAULTS,
+    *_sources.PLANTED_FAULTS,
+    *_cpus.PLANTED_FAULTS,
+    *_stores.PLANTED_FAULTS,
+    *_volumes.PLANTED_FAULTS,
 )
 """All of them."""
 
@@ -35,7 +35,7 @@ def spoiled(wiring: Wiring, name: str, /) -> Wiring:
     Raises:
         ConfigurationError: No bug is called so.
     """
-    plant = next((one for one in PLANTS if one.name == name), None)
+    plant = next((one for one in PLANTED_FAULTS if one.name == name), None)
     if plant is None:
         raise ConfigurationError(f"no planted bug is called {name!r}; --plants lists them")
     spoil = plant.spoil()

@@ -8,10 +8,10 @@ from nodealloc.checkpoint import FileStore, StoreFailedError
 from nodealloc.node import FORMATS
 from nodealloc.testing._simulated_disk import SimulatedDisk
 from nodealloc.testing.simulation._executor import Killed
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 from nodealloc.testing.simulation.node._ports import NodePorts
 
-__all__ = ["PLANTS"]
+__all__ = ["PLANTED_FAULTS"]
 
 
 class Amnesia:
@@ -37,13 +37,13 @@ class GrantsForgotten:
         return ports
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant(
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
         name="remembers-nothing",
         about="nothing that was decided outlives the process",
         spoil=Amnesia,
     ),
-    Plant(
+    PlantedFault(
         name="grants-forgotten",
         about="what was granted does not outlive the process",
         spoil=GrantsForgotten,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from nodealloc import _attrs as attrs
 from nodealloc.testing.simulation.node._ports import NodePorts
 
-__all__ = ["Plant"]
+__all__ = ["PlantedFault"]
 
 
 @attrs.frozen(kw_only=True)
-class Plant:
+class PlantedFault:
     """A bug.
 
     Attributes:

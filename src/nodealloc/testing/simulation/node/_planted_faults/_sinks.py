@@ -13,11 +13,11 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.testing.simulation.node._plants._values import Plant
+from nodealloc.testing.simulation.node._planted_faults._values import PlantedFault
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.testing.simulation.node._sources import SimulatedSink
 
-__all__ = ["PLANTS"]
+__all__ = ["PLANTED_FAULTS"]
 
 
 class Sink:
@@ -161,50 +161,50 @@ class NoReasons(Sink):
         self.inner.told(uid, attrs.evolve(status, reason="", message=""))
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant(
+PLANTED_FAULTS: tuple[PlantedFault, ...] = (
+    PlantedFault(
         name="swallows-failed-telling",
         about="what a sink did not take counts as told",
         spoil=with_sink(Swallows),
     ),
-    Plant(
+    PlantedFault(
         name="always-ready",
         about="a pod is told to be ready while it ends",
         spoil=with_sink(AlwaysReady),
     ),
-    Plant(
+    PlantedFault(
         name="readiness-reset",
         about="a restarted agent tells of each pod first that it is not ready",
         spoil=with_sink(ReadinessReset),
     ),
-    Plant(
+    PlantedFault(
         name="counts-begin-anew",
         about="restart counts fall with a restart of the agent",
         spoil=with_sink(CountsPerLife),
     ),
-    Plant(name="counts-twice", about="a restart is counted twice", spoil=with_sink(CountsTwice)),
-    Plant(
+    PlantedFault(name="counts-twice", about="a restart is counted twice", spoil=with_sink(CountsTwice)),
+    PlantedFault(
         name="told-after-gone",
         about="a pod is told of after it was told gone",
         spoil=with_sink(ToldAfterwards),
     ),
-    Plant(
+    PlantedFault(
         name="waits-again",
         about="a restarted agent tells of each pod first that it waits",
         spoil=with_sink(WaitsAgain),
     ),
-    Plant(name="comes-back", about="an ended pod is told to run again", spoil=with_sink(ComesBack)),
-    Plant(
+    PlantedFault(name="comes-back", about="an ended pod is told to run again", spoil=with_sink(ComesBack)),
+    PlantedFault(
         name="gone-too-early",
         about="a pod is told gone while it ends",
         spoil=with_sink(GoneTooEarly),
     ),
-    Plant(
+    PlantedFault(
         name="ends-too-early",
         about="a pod is told to have ended when its first container has",
         spoil=with_sink(EndsTooEarly),
     ),
-    Plant(
+    PlantedFault(
         name="no-reasons",
         about="refused pods are told to have failed, and not why",
         spoil=with_sink(NoReasons),

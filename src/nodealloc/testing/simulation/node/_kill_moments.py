@@ -8,7 +8,7 @@ from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
 from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
 
-__all__ = ["Amid"]
+__all__ = ["KillMoments"]
 
 _WAITS_S = 40.0
 """So long after its end a container may wait to be started again, for all that is looked at here."""
@@ -19,7 +19,7 @@ _BEGUN_S = 0.7
 """So long after a start it is remembered that its hook is to be run."""
 
 
-class Amid:
+class KillMoments:
     """Listens to what happens.
 
     Args:
