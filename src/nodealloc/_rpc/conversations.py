@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, InvalidStateError
 
 from nodealloc import _sockets
+from nodealloc._error_words import error_words
 from nodealloc._rpc.places import Places
 from nodealloc._rpc.single import Answer, calls_loop, single_call
 
@@ -139,7 +140,7 @@ class Conversations:
         except OSError as error:  # no descriptor is left
             answer = Answer("UNAVAILABLE", detail=str(error), is_away=True)
         except Exception as error:  # noqa: BLE001 - one call's trouble is its own
-            answer = Answer("INTERNAL", detail=str(error) or type(error).__name__)
+            answer = Answer("INTERNAL", detail=error_words(error))
         self._end(call, answer)
 
     def _give_up(self, call: _Call) -> None:

@@ -7,6 +7,7 @@ from typing import Generic, TypeAlias, TypeVar, Union, cast
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import checked, wrong
+from nodealloc._error_words import error_words
 
 __all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Step", "StepScope", "Uncertain"]
 
@@ -176,7 +177,7 @@ class Failure:
     def __str__(self) -> str:
         """`mount: no such device (3 tries)`."""
         times = "1 try" if self.tries == 1 else f"{self.tries} tries"
-        return f"{self.verb}: {str(self.error) or type(self.error).__name__} ({times})"
+        return f"{self.verb}: {error_words(self.error)} ({times})"
 
 
 @attrs.frozen(kw_only=True)

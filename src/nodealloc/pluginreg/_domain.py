@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from nodealloc import _attrs as attrs
+from nodealloc._error_words import error_words
 from nodealloc._futures import then
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Done, Executor, Failed, Outcome, Plan, Step, Uncertain, View, World
@@ -154,7 +155,7 @@ class Registrations:
         try:
             self._take(said, self._handlers.get(said.type))
         except Exception as error:  # noqa: BLE001 - a handler's trouble is told, and raised after that
-            return self._tell(task.path, str(error) or type(error).__name__, error)
+            return self._tell(task.path, error_words(error), error)
         return self._tell(task.path, "", None)
 
     def settled(self, have: Known | None, step: Step[Task], outcome: Outcome[Result], /) -> Known | None:

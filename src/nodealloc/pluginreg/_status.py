@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodealloc import _attrs as attrs
+from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Failure
 from nodealloc.pluginreg._domain import Known
 from nodealloc.pluginreg._life import RegistrationState
@@ -69,7 +70,7 @@ def status_of(
 ) -> RegistrationStatus:
     """The view of one socket from its two records and its failures."""
     last = failures[-1] if failures else None
-    error = "" if last is None else str(last.error) or type(last.error).__name__
+    error = "" if last is None else error_words(last.error)
     if known is None:
         return RegistrationStatus(
             path=path,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from nodealloc import _attrs as attrs
+from nodealloc._error_words import error_words
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
@@ -145,7 +146,7 @@ class _Run:
             try:
                 found.append(work())
             except Exception as error:  # noqa: BLE001 - whatever it is, the hook failed of it
-                found.append(_Ended(str(error) or type(error).__name__))
+                found.append(_Ended(error_words(error)))
             finally:
                 over.set()
 

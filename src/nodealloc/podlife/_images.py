@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
+from nodealloc._error_words import error_words
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podlife._image_names import ImageName
 from nodealloc.podlife._plan import Held
@@ -232,7 +233,7 @@ def words_of(error: Exception, /) -> str:
     """What is told of a failure: the runtime's own words, without which call said them."""
     if isinstance(error, RuntimeRefusedError | RuntimeUnavailableError | AnswerLostError | NoSuchRecordError):
         return error.reason or str(error)
-    return str(error) or type(error).__name__
+    return error_words(error)
 
 
 class FailedPulls:

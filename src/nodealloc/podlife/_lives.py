@@ -9,6 +9,7 @@ import attrs
 
 from nodealloc._fields import fields_but
 from nodealloc._frozen import PlainJson, extended
+from nodealloc._sound import require_sound
 from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
 from nodealloc.dsw_asw import (
@@ -188,12 +189,9 @@ class PodLives(Group):
         run, unless `rules` say so (`stays_ended`).
 
         Raises:
-            ConfigurationError: It has no uid, no name or no container.
+            ConfigurationError: It has no uid, no name or no container, or two containers of one name.
         """
-        if not pod.uid or not pod.name:
-            raise ConfigurationError(f"pod {pod.full_name} needs a uid and a name; sources give it both")
-        if not pod.containers:
-            raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
+        require_sound(pod)
         unix_s = self._now().unix_s
 
         def said(want: PodWanted | None) -> PodWanted:
@@ -238,6 +236,7 @@ class PodLives(Group):
         """
         return self._alter(uid, lambda want: want.ended(ending), "end")
 
+    @typed
     def poke(self, uid: str, container: str = "", /) -> bool:
         """Start now what waits for its back-off, and try again now what failed.
 

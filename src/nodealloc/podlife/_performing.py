@@ -10,8 +10,10 @@ from concurrent.futures import CancelledError
 
 import attrs
 
+from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError
 from nodealloc.errors import NodeallocError
+from nodealloc.podlife._answers import CheckedConfigures, made_id, prepared, taken_back
 from nodealloc.podlife._details import (
     Acted,
     BeginAgain,
@@ -113,7 +115,7 @@ class Performer:
         self._runtime = runtime
         self._watch = watch
         self._listings = listings
-        self._configuring = configuring
+        self._configuring = CheckedConfigures(configuring)
         self._hooks = hooks
         self._parts = {one.name: one.by for one in preparations}
         self._worlds = worlds
@@ -158,7 +160,7 @@ class Performer:
                 return self._make_ready(detail, cancel)
             case TakeBack():
                 waits = self._parts[detail.name].take_back(detail.pod, cancel)
-                return Acted(not_yet=waits)
+                return Acted(not_yet=taken_back(detail.name, waits))
             case Pull():
                 return self._pull(self._record(uid), detail, cancel)
             case RunSandbox():
@@ -166,8 +168,7 @@ class Performer:
             case Start():
                 return self._start(self._record(uid), detail, cancel)
             case Resize():
-                self._resize(self._record(uid), detail)
-                return Acted()
+                return self._resize(self._record(uid), detail)
             case Hook():
                 return self._hook(self._record(uid), detail, cancel)
             case StopContainer():
@@ -212,7 +213,7 @@ class Performer:
         provided: dict[str, object] = {}
         for name in detail.names:
             try:
-                answer = self._parts[name].make_ready(detail.pod, cancel)
+                answer = prepared(name, self._parts[name].make_ready(detail.pod, cancel))
             except Exception:
                 if not ready:
                     raise
@@ -230,13 +231,9 @@ class Performer:
 
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
-        uid, image = record.pod.uid, container.image
+        uid, image, images = record.pod.uid, container.image, self._images
         try:
-            found = (
-                self._images.fetch(record.pod, container, cancel)
-                if detail.fetches
-                else self._images.find(container)
-            )
+            found = images.fetch(record.pod, container, cancel) if detail.fetches else images.find(container)
         except ImageUnavailableError as error:
             raise self._no_image(uid, error) from error
         if found is None:
@@ -274,7 +271,7 @@ class Performer:
                 self._runtime.stop_sandbox(one)
         if cancel.is_set():
             raise CancelledError
-        return Acted(listing=0, id=self._runtime.run_sandbox(config))
+        return Acted(listing=0, id=made_id("run_sandbox", self._runtime.run_sandbox(config)))
 
     def _start(self, record: PodRecord, detail: Start, cancel: Cancel) -> Acted:
         """Make it, unless it was made, and start it."""
@@ -301,15 +298,17 @@ class Performer:
         if cancel.is_set():
             raise CancelledError
         try:
-            return self._runtime.create_container(detail.sandbox_id, config, sandbox)
+            made = self._runtime.create_container(detail.sandbox_id, config, sandbox)
+            return made_id("create_container", made)
         except NameReservedError:
             raise  # made by a call whose answer was lost: the listing shows it
         except Exception as error:
             raise _CannotStartError("CreateContainerError", error) from error
 
-    def _resize(self, record: PodRecord, detail: Resize) -> None:
+    def _resize(self, record: PodRecord, detail: Resize) -> Acted:
         resources = self._configuring.resources(record, _container(record, detail.container))
         self._runtime.update_container(detail.container_id, resources)
+        return Acted()
 
     def _hook(self, record: PodRecord, detail: Hook, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
@@ -334,7 +333,7 @@ class Performer:
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a hook that cannot run has failed
-            said = str(error) or type(error).__name__
+            said = error_words(error)
         reason = "FailedPostStartHook" if is_post else "FailedPreStopHook"
         return Acted(failure=StartFailure(reason=reason, message=said) if said else None)
 

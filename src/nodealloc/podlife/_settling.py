@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc._error_words import error_words
 from nodealloc._frozen import extended, reduced
 from nodealloc.dsw_asw import Cancelled, Done, Failed, Outcome, Step, Uncertain
 from nodealloc.podfacts import PodIdentity
@@ -154,7 +155,7 @@ def _not_done(
 ) -> PodRecord:
     detail = step.detail
     if isinstance(detail, MakeReady | TakeBack):
-        words = str(outcome.error) or type(outcome.error).__name__
+        words = error_words(outcome.error)
         name = detail.name if isinstance(detail, TakeBack) else detail.names[0]
         return have.but(waits_for=NotYet(blocker=name, message=words))
     if isinstance(detail, Hook | Prune | Resize):

@@ -10,7 +10,9 @@ from typing import Final
 from typing_extensions import override
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import within, wrong
+from nodealloc._arguments import check, within, wrong
+from nodealloc._error_words import error_words
+from nodealloc._sound import require_sound
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
@@ -118,7 +120,7 @@ class _Readings:
     def perform(self, step: Step[int], cancel: Cancel, /) -> _Taken | Failed[_Taken]:
         name = str(step.scope[0])
         try:
-            reading = self._sources[name].read(cancel)
+            reading = check("read", self._sources[name].read(cancel), Reading, "a Reading")
             events = self._take(name, reading)
         except Exception as error:  # noqa: BLE001 - read again, whatever went wrong
             return Failed(error, again_after_s=self._polling.again_s)
@@ -143,7 +145,7 @@ class _Readings:
                 )
             case Failed(error=error) | Uncertain(error=error):
                 ended_s = outcome.ended_s
-                words = str(error) or type(error).__name__
+                words = error_words(error)
                 return attrs.evolve(before, tried_s=ended_s, due_s=ended_s + polling.again_s, error=words)
             case _:
                 return before
@@ -299,6 +301,8 @@ class PodSources(Group):
             again = self._unchanged.get(source)
             if again is not None and _are_same(again[0], pods):
                 return again[1]
+            for one in pods:
+                require_sound(one)
             if source != API:
                 editions, pods = (self.editions.get(source) or Editions()).read(
                     pods, rules=self._rules, forms=self._forms[source], has_ended=self._has_ended

@@ -9,6 +9,7 @@ from functools import partial
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import is_other
+from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Clock, Executor, Running
 from nodealloc.probes._lines import Line
 from nodealloc.probes._options import ProbeOptions, Probers
@@ -236,4 +237,4 @@ def _checked(answer: Answer) -> Answer:
 
 
 def _could_not(error: Exception) -> Reply:
-    return Reply(ReplyKind.ERROR, str(error) or type(error).__name__)
+    return Reply(ReplyKind.ERROR, error_words(error))

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, cast
 
+from nodealloc._error_words import error_words
 from nodealloc.probes._exchange import LONGEST_S
 from nodealloc.probes._ports import Exchange
 from nodealloc.probes._replies import Reply, ReplyKind
@@ -135,7 +136,7 @@ class Sockets(Generic[T]):
         except StopIteration as done:
             self._over(running, cast("Reply", done.value))
         except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
-            self._over(running, Reply(ReplyKind.ERROR, str(error) or type(error).__name__))
+            self._over(running, Reply(ReplyKind.ERROR, error_words(error)))
         else:
             self._wait_for(running, *waits)
 

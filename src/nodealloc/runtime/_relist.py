@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, Union
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import within
+from nodealloc._error_words import error_words
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel, Done, Failed, Near, Outcome, Plan, Step, Uncertain, View, World
 from nodealloc.runtime._errors import RuntimeRefusedError
@@ -230,7 +231,7 @@ class Questions:
                     number=max(before.number, step.detail),
                     tried_s=outcome.ended_s,
                     failed_s=since_s,
-                    error=str(outcome.error) or type(outcome.error).__name__,
+                    error=error_words(outcome.error),
                 )
             case _:
                 return have
@@ -310,7 +311,7 @@ class Inspections:
             case Done(result=report):
                 return known.inspected(report, step.detail.marks, asked=step.detail.asked.due)
             case Failed() | Uncertain():
-                return attrs.evolve(known, fault=str(outcome.error) or type(outcome.error).__name__)
+                return attrs.evolve(known, fault=error_words(outcome.error))
             case _:
                 return have
 

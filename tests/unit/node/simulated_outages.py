@@ -61,7 +61,7 @@ OUTAGES = {
     "failed-inspection-counts": Change(
         "an inspection that failed counts as made, and is not tried again",
         "runtime/_relist.py",
-        "return attrs.evolve(known, fault=str(outcome.error) or type(outcome.error).__name__)",
+        "return attrs.evolve(known, fault=error_words(outcome.error))",
         "return attrs.evolve(known, marks=step.detail.marks)",
         "runtimes",
     ),

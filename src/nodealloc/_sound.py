@@ -1,0 +1,58 @@
+"""Whether a pod that a program made can live on a node; of a manifest its reader sees to that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from nodealloc.errors import ConfigurationError
+
+__all__ = ["require_sound"]
+
+_NO_PART = (".", "..")
+
+
+class _Container(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class _Pod(Protocol):
+    @property
+    def uid(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def full_name(self) -> str: ...
+    @property
+    def containers(self) -> Sequence[_Container]: ...
+    @property
+    def all_containers(self) -> Sequence[_Container]: ...
+    @property
+    def ephemeral_containers(self) -> Sequence[_Container]: ...
+
+
+def require_sound(pod: _Pod, /) -> None:
+    """Look at what a pod is told apart by, and what folders and cgroups are named after.
+
+    Raises:
+        ConfigurationError: It has no uid, name or container, two containers of one name, or
+            something of that would lead a path elsewhere.
+    """
+    if not pod.uid or not pod.name:
+        raise ConfigurationError(f"pod {pod.full_name} needs a uid and a name; sources give it both")
+    if not pod.containers:
+        raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
+    names = [one.name for one in (*pod.all_containers, *pod.ephemeral_containers)]
+    if "" in names:
+        raise ConfigurationError(f"pod {pod.full_name} has a container without a name; give it one")
+    if len(set(names)) < len(names):
+        twice = ", ".join(sorted({one for one in names if names.count(one) > 1}))
+        raise ConfigurationError(f"pod {pod.full_name} has containers {twice} twice; give each its own name")
+    for part in (pod.uid, pod.namespace, pod.name, *names):
+        if "/" in part or "\0" in part or part in _NO_PART:
+            raise ConfigurationError(
+                f"pod {pod.full_name}: {part!r} would lead a path elsewhere; use letters, digits, '-' and '.'"
+            )

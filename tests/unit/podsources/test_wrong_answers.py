@@ -1,0 +1,71 @@
+"""Sources that answer what they never promised: what was said last stays, and what was wrong is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodealloc.dsw_asw import Cancel
+from nodealloc.podsources import PodSources, Reading
+from nodealloc.podspec import Container, Pod
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
+
+WEB = Pod(uid="u", name="web", containers=(Container(name="app", image="web:1"),))
+
+
+class Answering:
+    """A source that answers anything, or raises it."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def read(self, _cancel: Cancel, /) -> Any:
+        """It."""
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def read_twice(answer: object) -> tuple[str, list[str]]:
+    """What is said of a source, and the pods that are left, after one good answer and then this one."""
+    clock, executor, source = VirtualClock(), ManualExecutor(), Answering(Reading(pods=[WEB]))
+    sources = PodSources({"api": source}, executor=executor, clock=clock)
+    for one in (source.answer, answer):
+        source.answer = one
+        sources.hurry("api")
+        clock.advance(1)
+        sources.run_until_quiet()
+        executor.run_all()
+        sources.run_until_quiet()
+    told = sources.answers.get("api")
+    assert told is not None
+    return told.error, sorted(sources.pods.snapshot())
+
+
+@pytest.mark.parametrize("answer", [None, [WEB], {}, "web"])
+def test_an_answer_that_is_no_reading_is_called_so(answer: object) -> None:
+    """Not by what it lacks."""
+    said, left = read_twice(answer)
+    assert said.startswith("read: expected a Reading, found")
+    assert left == ["u"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (Pod(uid="", name="a", containers=WEB.containers), "needs a uid and a name"),
+        (Pod(uid="v", name="a"), "default/a has no containers; a pod runs at least one"),
+        (Pod(uid="v", name="a", containers=WEB.containers * 2), "has containers app twice"),
+    ],
+)
+def test_a_pod_that_nobody_could_run_is_named(bad: Pod, says: str) -> None:
+    """It went on to whoever runs pods, who refused it and lost whatever had come with it."""
+    said, left = read_twice(Reading(pods=[WEB, bad]))
+    assert says in said
+    assert left == ["u"]
+
+
+def test_a_key_that_is_not_there_is_told_as_such() -> None:
+    """Its own words are the key alone."""
+    assert read_twice(KeyError("items"))[0] == "KeyError: 'items'"
