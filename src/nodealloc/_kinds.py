@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import enum
+import inspect
 import itertools
 import math
 import re
@@ -304,7 +305,7 @@ def _of_class(kind: type[object]) -> Kind | None:
     if getattr(kind, "_is_protocol", False):
         needed = _members(kind)
         return _With(f"{name}, which has {', '.join(needed)}", needed)
-    maker = next((one for one in _MAKERS if callable(getattr(kind, one, None))), "")
+    maker = next((one for one in _MAKERS if inspect.ismethod(getattr(kind, one, None))), "")
     return _instance(f"{name}; {kind.__name__}.{maker} makes one" if maker else name, kind)
 
 

@@ -111,7 +111,7 @@ class Chain:
                 return NotYet(blocker="node", message="nothing is known of the node yet")
             return Refused(reason="InvalidNodeInfo", message="Kubelet cannot get node info.")
         if type(pod) is not Pod or type(view) is not NodeView:
-            check("Chain, pod", pod, Pod, "a Pod; podspec.pods reads manifests")
+            check("Chain, pod", pod, Pod, "a Pod; Pod.from_manifest makes one")
             check("Chain, view", view, NodeView, "a NodeView of the node, or None")
         verdict = _ask(self._order, pod, view)
         if not isinstance(verdict, Refused) or not is_critical(pod):
@@ -232,6 +232,7 @@ def _fit_by(rules: Rules) -> Handler:
 
 
 _RIGHT: Final = Rules()
+_ANSWERS: Final = "a verdict: Admitted(), Refused(…) or NotYet(…)"
 
 _BARE_FIT: Final[_Ruled] = inspect.unwrap(node_fit)
 _BARE: Final[Mapping[object, object]] = {
@@ -284,7 +285,7 @@ def _ask(handlers: Iterable[Handler], pod: Pod, view: NodeView) -> Verdict:
         if verdict is ADMITTED:
             continue
         if not isinstance(verdict, Admitted):
-            return verdict
+            return check(f"handler {_name(handler)}", verdict, (Refused, NotYet), _ANSWERS)
         if type(verdict) is not Admitted:
             told = verdict
     return told

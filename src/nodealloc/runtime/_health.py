@@ -85,6 +85,7 @@ class Heard:
         error: That failure, in words; "" for none.
         health: Its own words; None before it was asked successfully.
         oddities: What made no sense, of no pod that can be told.
+        health_error: Why it was not told at the last try how the runtime is, in words; "" where it was.
     """
 
     listing: int = 0
@@ -93,6 +94,7 @@ class Heard:
     error: str = ""
     health: RuntimeHealth | None = None
     oddities: tuple[str, ...] = ()
+    health_error: str = ""
 
     def silent_s(self, now_s: float, /) -> float | None:
         """Seconds since the newest listing; None before the first."""
@@ -137,7 +139,8 @@ def _lacks(
         return "runtime", f"the runtime has not been heard for {silence_s:.0f} s{why}"
     health = heard.health
     if health is None:
-        return "runtime", "the runtime has not said yet how it is"
+        why = f": {heard.health_error}" if heard.health_error else ""
+        return "runtime", f"the runtime has not said yet how it is{why}"
     if not health.is_ready:
         return "runtime", f"the runtime is not ready{_words(health, _READY)}"
     if not host_network and not health.is_network_ready:

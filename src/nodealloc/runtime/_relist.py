@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, Union
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import within
+from nodealloc._arguments import check, within
 from nodealloc._error_words import error_words
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel, Done, Failed, Near, Outcome, Plan, Step, Uncertain, View, World
 from nodealloc.runtime._errors import RuntimeRefusedError
 from nodealloc.runtime._health import RuntimeHealth
 from nodealloc.runtime._known import PodKnown
-from nodealloc.runtime._listing import Marks, PodListing
+from nodealloc.runtime._listing import Listing, Marks, PodListing
 from nodealloc.runtime._ports import Looks
-from nodealloc.runtime._reports import PodReport
+from nodealloc.runtime._reports import PodReport, inspected
 from nodealloc.runtime._unasked import Unasked, unasked
 
 __all__ = [
@@ -164,6 +164,10 @@ class Questions:
         if view.key == EVENTS:
             if self._events is None:
                 return Plan()
+            # A stream that ends as soon as it has begun is not begun again without a pause.
+            began_s = None if view.have is None else view.have.answered_s
+            if began_s is not None and view.now_s < began_s + self._pace.gap_s:
+                return Plan(again_at_s=began_s + self._pace.gap_s)
             return Plan(steps=[Step(scope=(EVENTS,), verb="follow", detail=0)])
         pace, have = self._pace, view.have
         if have is not None:
@@ -199,9 +203,9 @@ class Questions:
                     self._events.follow(self._hurry, cancel)
                 return None
             if step.verb == "ask":
-                return self._looks.health()
+                return check("health", self._looks.health(), RuntimeHealth, "a RuntimeHealth")
             since = self._seen.generation
-            listing = self._looks.listing()
+            listing = check("listing", self._looks.listing(), Listing, "a Listing; Listing.of makes one")
         except RuntimeRefusedError as error:
             return Failed(error, again_after_s=_NO_EVENTS_AGAIN_S if step.verb == "follow" else period_s)
         except Exception as error:  # noqa: BLE001 - asked again, whatever went wrong
@@ -298,7 +302,8 @@ class Inspections:
         """Ask about one pod, what is not known of it."""
         asked = step.detail.asked
         try:
-            return asked.with_told(self._looks.inspect(step.detail.uid, asked.due))
+            told = self._looks.inspect(step.detail.uid, asked.due)
+            return asked.with_told(inspected(step.detail.uid, told))
         except Exception as error:  # noqa: BLE001 - asked again, whatever went wrong
             return Failed(error, again_after_s=self._pace.again_s)
 

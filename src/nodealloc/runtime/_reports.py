@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TypeAlias, Union
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import is_other, wrong
+from nodealloc._arguments import check, is_other, wrong
 from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
 
-__all__ = ["ContainerReport", "Exit", "PodReport", "SandboxReport"]
+__all__ = ["ContainerReport", "Exit", "PodReport", "SandboxReport", "inspected"]
 
 Exit: TypeAlias = Union[Exited, ExitUnknown]
 """How a container ended, or that it ended and nobody can say how."""
@@ -105,3 +105,15 @@ class PodReport:
         """The newest instance of a container; by attempt, then creation, then id."""
         mine = [one for one in self.containers if one.record.name == name]
         return max(mine, key=lambda one: one.record.newest_last, default=None)
+
+
+def inspected(uid: str, answer: PodReport, /) -> PodReport:
+    """What an inspection answered: a report, of the pod that was asked about.
+
+    Raises:
+        ConfigurationError: It is none, or another pod's.
+    """
+    report = check("inspect", answer, PodReport, "a PodReport; PodReport.of makes one")
+    if report.uid != uid:
+        raise ConfigurationError(f"inspect of pod {uid}: the report is of pod {report.uid}; report by uid")
+    return report

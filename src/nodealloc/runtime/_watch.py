@@ -136,6 +136,7 @@ class RuntimeWatch(Group):
     def _event(self) -> None:
         self.hurry()
 
+    @typed
     def ask(self, uid: str, /) -> PodReport:
         """The runtime's answer of a pod now, in the caller's thread; what is known here stays as it is.
 
@@ -153,6 +154,7 @@ class RuntimeWatch(Group):
             error=listing.error,
             health=asked.value if isinstance(asked.value, RuntimeHealth) else None,
             oddities=listing.value if isinstance(listing.value, tuple) else (),
+            health_error=asked.error,
         )
 
     def stored(self) -> frozenset[str]:

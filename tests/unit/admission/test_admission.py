@@ -372,6 +372,17 @@ def test_a_handler_that_fails_refuses_or_waits() -> None:
 FULL = on(NODE, pod("low", cpu=2, priority=1), pod("high", cpu=2, priority=9))
 
 
+@pytest.mark.parametrize("answer", [None, False, True, "no", Admitted, (Refused(reason="A", message="b"),)])
+def test_a_handler_that_answers_no_verdict_is_named(answer: Any) -> None:
+    """It came out of the chain as its answer, which `if` takes for a refusal or for none."""
+
+    def licence(_pod: Pod, _view: NodeView, /) -> Any:
+        return answer
+
+    with pytest.raises(ConfigurationError, match="handler licence: expected a verdict: Admitted"):
+        chain_of(licence)(Pod(uid="u", containers=(Container(name="app"),)), NODE)
+
+
 def test_a_chain_refuses_what_is_no_pod_and_no_view() -> None:
     """It looks once for all handlers, and answers with no verdict about what cannot be one."""
     wrong: Any = "web"
