@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import inspect
 import ipaddress
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from nodealloc.errors import ConfigurationError
 
@@ -16,6 +17,7 @@ __all__ = [
     "check",
     "checked",
     "choice",
+    "done",
     "filled",
     "is_other",
     "named",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound=enum.Enum)
+P = ParamSpec("P")
 T = TypeVar("T")
 _SHOWN = 60
 """Characters of a value that are shown; some print a whole machine."""
@@ -69,7 +72,20 @@ def names_in(where: str, names: Iterable[str]) -> frozenset[str]:
     """Each of several names; raises `ConfigurationError` for one text, whose letters are not meant."""
     if isinstance(names, str):
         raise wrong(where, names, "several of text")
-    return frozenset(names)
+    found = tuple(names)
+    for one in found:
+        if is_other(one, str):
+            raise wrong(where, one, "several of text")
+    return frozenset(found)
+
+
+def done(where: str, call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Call a function of others; raises `ConfigurationError` where its work begins when it is awaited."""
+    answer = call(*args, **kwargs)
+    if answer is not None and inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise wrong(where, answer, "a function that has done its work when it returns, no `async` one")
 
 
 def check(where: str, value: T, kinds: type | tuple[type, ...], expected: str) -> T:

@@ -10,7 +10,7 @@ from typing import Final
 from typing_extensions import override
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import check, within, wrong
+from nodealloc._arguments import check, done, within, wrong
 from nodealloc._error_words import error_words
 from nodealloc._sound import require_sound
 from nodealloc._typed import typed, typed_fields, typed_methods
@@ -289,7 +289,7 @@ class PodSources(Group):
     def _keep(self, source: str, editions: Editions) -> None:
         if editions != self.editions.get(source):
             if self._remember is not None:
-                self._remember(source, editions)
+                done("PodSources: remember", self._remember, source, editions)
             self.editions.put(source, editions, by="reading")
 
     def _take(self, source: str, reading: Reading) -> tuple[PodEvent, ...]:

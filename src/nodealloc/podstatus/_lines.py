@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from nodealloc._arguments import check
 from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodStatus, status_to_manifest
@@ -61,7 +62,9 @@ class JsonLinesSink:
         pod = self._pod(uid) or self._names.get(uid)
         if pod is None:
             return
-        self._names[uid] = pod
+        self._names[uid] = check(
+            f"JsonLinesSink: pod of {uid}", pod, Pod, "a Pod, or None for one that nobody knows"
+        )
         line = {
             "unix_s": self._unix_s(),
             "uid": uid,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar, cast
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import addresses, names_in, within
+from nodealloc._arguments import addresses, names_in, within, wrong
 from nodealloc._frozen import PlainJson
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
@@ -76,6 +77,9 @@ class TellingOptions:
             raise ConfigurationError(
                 f"deadline_s {self.deadline_s:g} leaves no time for a call; give seconds beyond 0, or None"
             )
+        for name, waits_s in (("gather_s", self.gather_s), ("settle_s", self.settle_s)):
+            if waits_s == math.inf:
+                raise wrong(f"TellingOptions.{name}", waits_s, "seconds that pass; what waits is told then")
 
 
 def _itself(record: object) -> Observed:

@@ -10,7 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import done
 from nodealloc._typed import typed, typed_fields, typed_methods
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodStatus, status_to_manifest
 
 __all__ = ["CallSink", "FolderSink"]
@@ -31,11 +33,11 @@ class CallSink:
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """Hand it over."""
-        self.on_told(uid, status)
+        done("CallSink: on_told", self.on_told, uid, status)
 
     def gone(self, uid: str, /) -> None:
         """Hand it over."""
-        self.on_gone(uid)
+        done("CallSink: on_gone", self.on_gone, uid)
 
 
 @typed_methods
@@ -47,12 +49,19 @@ class FolderSink:
 
     Args:
         folder: Where; made where it is not there.
+
+    Raises:
+        ConfigurationError: A file is in its place, or in that of a folder above it.
     """
 
     @typed
     def __init__(self, folder: Path | str) -> None:
         self._folder = Path(folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            said = f"FolderSink: folder: a file is at {error.filename}; name a folder, or take the file away"
+            raise ConfigurationError(said) from error
 
     def path(self, uid: str, /) -> Path:
         """The file of a pod."""

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import check, done
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import ContainerWaiting, PodPhase, PodStatus
 from nodealloc.podstatus._merge import is_terminal
 from nodealloc.podstatus._next_tries import NextTries
@@ -192,12 +194,12 @@ class Tellings(Generic[W]):
         """Tell the newest that is known."""
         uid = step.detail.uid
         if step.detail.is_gone:
-            self._sink.gone(uid)
+            done("sink: gone", self._sink.gone, uid)
             return Delivery()
         told = self._told.get(uid)
         if told is None:
             return Delivery()
-        self._sink.told(uid, told.status)
+        done("sink: told", self._sink.told, uid, told.status)
         return Delivery(version=told.version, phase=told.status.phase)
 
     def settled(self, have: Told | None, step: Step[Telling], outcome: Outcome[Delivery], /) -> Told | None:
@@ -227,6 +229,7 @@ class Tellings(Generic[W]):
         for part, record in zip(self._parts, parts, strict=True):
             if record is not None:
                 observed = part.into(observed, record)
+        _require_of(key, observed)
         if self._tries is not None:
             observed = self._tries.said(key, observed, now_s=view.now_s, now_unix_s=now_unix_s)
         is_same = before is not None and before.observed == observed
@@ -340,3 +343,12 @@ def _is_urgent(true: Told) -> bool:
     if is_terminal(phase):
         return not is_terminal(before)
     return phase is PodPhase.RUNNING and before is not PodPhase.RUNNING
+
+
+def _require_of(uid: str, observed: Observed) -> None:
+    """Whoever makes records, or adds to them, is somebody else."""
+    check(f"what is known of pod {uid}", observed, Observed, "an Observed, of `observed` and of each part")
+    if observed.pod.uid != uid:
+        raise ConfigurationError(
+            f"what is known of pod {uid} is of pod {observed.pod.uid}; put each pod under its own uid"
+        )
