@@ -6,6 +6,7 @@ import contextlib
 import enum
 import inspect
 import ipaddress
+import math
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import ParamSpec, TypeVar, cast
 
@@ -124,16 +125,19 @@ def several(kind: type[T], expected: str) -> Callable[[object, object, tuple[T, 
 
 
 def within(
-    low: float, high: float | None = None, *, above: bool = False
+    low: float, high: float | None = None, *, above: bool = False, finite: bool = False
 ) -> Callable[[object, object, float], None]:
-    """A validator of attrs: a number from `low`, or above it, to `high`."""
+    """A validator of attrs: a number from `low`, or above it, to `high`; `finite` where inf has no end."""
     least = f"above {low:g}" if above else f"{low:g} or more"
-    expected = f"a number {least}" if high is None else f"a number from {low:g} to {high:g}"
+    kind = "a finite number" if finite else "a number"
+    expected = f"{kind} {least}" if high is None else f"{kind} from {low:g} to {high:g}"
 
     def validate(instance: object, attribute: object, value: object) -> None:
         number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
         enough = number is not None and (number > low or (number == low and not above))
         if number is None or not enough or (high is not None and number > high):
+            raise wrong(_field(instance, attribute), value, expected)
+        if finite and number == math.inf:
             raise wrong(_field(instance, attribute), value, expected)
 
     return validate

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
+from nodealloc._arguments import wrong
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc.cri import _labels as labels
 from nodealloc.podfacts import Transport
@@ -144,7 +146,7 @@ def _security(config: ContainerConfig, sandbox: SandboxConfig) -> wire.LinuxCont
 
 def encode_stop(container_id: str, grace_s: float, /) -> bytes:
     """A container that is to end; whole seconds, never less than asked for."""
-    seconds = -int(-max(0.0, grace_s) // 1)
+    seconds = -int(-max(0.0, _finite("stop_container: grace_s", grace_s)) // 1)
     return wire.StopContainerRequest(container_id=container_id, timeout=seconds).SerializeToString()
 
 
@@ -156,7 +158,7 @@ def encode_update(container_id: str, resources: LinuxResources, /) -> bytes:
 
 def encode_command(container_id: str, command: Sequence[str], timeout_s: float, /) -> bytes:
     """A command that is to be run; whole seconds, at least 1: 0 would be for ever."""
-    seconds = max(1, -int(-timeout_s // 1))
+    seconds = max(1, -int(-_finite("run_command: timeout_s", timeout_s) // 1))
     request = wire.ExecSyncRequest(container_id=container_id, cmd=command, timeout=seconds)
     return request.SerializeToString()
 
@@ -272,3 +274,10 @@ def _resources(asked: LinuxResources) -> wire.LinuxContainerResources:
         ],
         unified=asked.unified,
     )
+
+
+def _finite(where: str, seconds: float) -> float:
+    """The wire has whole numbers alone."""
+    if not math.isfinite(seconds):
+        raise wrong(where, seconds, "a finite number of seconds")
+    return seconds

@@ -85,7 +85,7 @@ class LifePolicy:
     prepare_s: float = attrs.field(default=120.0, validator=within(0, above=True))
     hook_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
     again_s: float = attrs.field(default=1.0, validator=within(0, above=True))
-    late_s: float = attrs.field(default=0.5, validator=within(0, above=True))
+    late_s: float = attrs.field(default=0.5, validator=within(0, above=True, finite=True))
     asks_again: BackOff = BackOff()
     told_s: float = attrs.field(default=1.0, validator=within(0))
     dead_kept: int = attrs.field(default=1, validator=whole(1))

@@ -72,7 +72,9 @@ class Ending:
     kind: EndingKind
     reason: str = ""
     message: str = ""
-    grace_s: float | None = attrs.field(default=None, validator=attrs.validators.optional(within(0)))
+    grace_s: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(within(0, finite=True))
+    )
     disruption: str = ""
 
 

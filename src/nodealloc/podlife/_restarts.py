@@ -47,7 +47,7 @@ class ExitRule:
     """
 
     codes: frozenset[int]
-    base_s: float = attrs.field(validator=within(0))
+    base_s: float = attrs.field(validator=within(0, finite=True))
     cap_s: float = attrs.field(validator=within(0))
 
     def __attrs_post_init__(self) -> None:
@@ -81,7 +81,7 @@ class RestartBackOff:
     Source: the kubelet's figures: 10 s, 5 min, 10 min.
     """
 
-    base_s: float = attrs.field(default=10.0, validator=within(0))
+    base_s: float = attrs.field(default=10.0, validator=within(0, finite=True))
     cap_s: float = attrs.field(default=300.0, validator=within(0))
     reset_after_s: float = attrs.field(default=600.0, validator=within(0))
     factor: float = attrs.field(default=_FACTOR, validator=within(1))

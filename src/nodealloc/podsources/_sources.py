@@ -71,7 +71,7 @@ class Polling:
     """
 
     period_s: float = attrs.field(default=20.0, validator=within(0, above=True))
-    gap_s: float = attrs.field(default=0.05, validator=within(0))
+    gap_s: float = attrs.field(default=0.05, validator=within(0, finite=True))
     again_s: float = attrs.field(default=2.0, validator=within(0))
     deadline_s: float = attrs.field(default=30.0, validator=within(0, above=True))
     periods: Mapping[str, float] = attrs.field(factory=dict[str, float], validator=_each_above_0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodealloc._arguments import wrong
-from nodealloc._typed import typed
+from nodealloc._arguments import is_other, wrong
+from nodealloc._typed import typed, typed_on_error
 from nodealloc.dsw_asw import UncertainError
 from nodealloc.errors import PermanentError
 from nodealloc.podspec import ExecAction
@@ -33,6 +33,7 @@ class ExecProber:
     def __init__(self, commands: Exec, /) -> None:
         self._commands = commands
 
+    @typed_on_error
     def probe(self, question: Question, /) -> Reply:
         """See `Prober.probe`; raises what the runner raises where nobody was asked."""
         action = question.action
@@ -52,6 +53,8 @@ class ExecProber:
             return Reply(ReplyKind.FAILURE, said)
         except PermanentError as error:
             return Reply(ReplyKind.REFUSED, str(error))
+        if is_other(getattr(left, "code", None), int):
+            raise wrong("an exec prober's run_command", left, "what a command left: code, output and errors")
         if left.code == 0:
             return Reply(ReplyKind.SUCCESS)
         said = (left.output + left.errors)[:_SHOWN_BYTES].decode("utf-8", "replace").strip()

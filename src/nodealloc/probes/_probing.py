@@ -23,6 +23,7 @@ from nodealloc.dsw_asw import (
     ThreadExecutor,
     World,
 )
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodEvent, PodIdentity
 from nodealloc.podspec import Pod
 from nodealloc.probes._asker import Asker, Worlds
@@ -143,9 +144,10 @@ class Probing(Group, Generic[Seen]):
                 and time-outs that are no whole seconds.
 
         Raises:
-            ConfigurationError: The pod has no uid, name or namespace.
+            ConfigurationError: The pod has no uid, name or namespace, or no probe that a schedule is for.
         """
         PodIdentity.of(pod)
+        _require_probes(pod, schedules)
         self._wanted.put(pod.uid, ProbedPod(pod=pod, life=life, schedules=schedules), by="put")
 
     @typed
@@ -224,3 +226,17 @@ def _remembering(
 def _rows(uid: str, verdicts: PodVerdicts | None) -> Mapping[str, JsonCheckpoint | None]:
     kept = verdicts is not None and verdicts.by_container
     return {row_key(PROBE_ROWS, uid): verdicts_to_checkpoint(verdicts) if kept and verdicts else None}
+
+
+def _require_probes(pod: Pod, schedules: Mapping[tuple[str, ProbeKind], Schedule]) -> None:
+    """A schedule under a name that was misspelt would be nobody's."""
+    if not schedules:
+        return
+    known = {(one.name, kind) for one in pod.all_containers for kind in ProbeKind if kind.of(one) is not None}
+    for name, kind in schedules:
+        if (name, kind) not in known:
+            there = ", ".join(f"{one}: {other.value}" for one, other in sorted(known, key=str)) or "none"
+            raise ConfigurationError(
+                f"Probing.put, schedules: pod {pod.full_name} has no {kind.value} probe in a container "
+                f"{name}; it has {there}"
+            )

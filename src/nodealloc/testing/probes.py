@@ -1,6 +1,7 @@
 """A prober that says what a test wants, and what every prober is held to.
 
->>> from nodealloc.podspec import ExecAction
+>>> from nodealloc._typed import typed
+from nodealloc.podspec import ExecAction
 >>> prober = FakeProber()
 >>> prober.says("sick", ReplyKind.FAILURE, "status 500")
 >>> well = Question(action=ExecAction(), container_id="well")
@@ -18,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from nodealloc._typed import typed
 from nodealloc.errors import PermanentError
 from nodealloc.probes import Exchange, Exchanges, Exec, Prober, Question, Reply, ReplyKind
 from nodealloc.testing._told import in_words
@@ -50,10 +52,12 @@ class FakeProber:
         """From now on a container, "" for all without words of their own, answers so."""
         self._replies[container_id] = Reply(kind, message, timed_out=timed_out)
 
+    @typed
     def fails(self, container_id: str, error: Exception, /) -> None:
         """From now on a container cannot be asked."""
         self._replies[container_id] = error
 
+    @typed
     def hangs(self, container_id: str, /) -> threading.Event:
         """From now on questions to a container do not come back before the event is set."""
         gate = self._gates[container_id] = threading.Event()

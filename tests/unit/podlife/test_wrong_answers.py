@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import attrs
 import pytest
 
 from nodealloc.errors import ConfigurationError
-from nodealloc.podlife import PodLives, Preparation
+from nodealloc.podlife import LifePolicy, PodLives, Preparation, RestartBackOff
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import RuntimeWatch
 from nodealloc.testing.podlife import FakePreparer, PlainConfiguration
@@ -103,3 +104,15 @@ def test_a_poke_at_nothing_is_refused_at_once() -> None:
     nothing: Any = None
     with pytest.raises(ConfigurationError, match="poke: container: expected a text, found None"):
         lives.poke("u", nothing)
+
+
+def test_an_end_comes_some_day() -> None:
+    """Without a last moment nothing of the pod could be planned any more, and it ran on for good."""
+    node = Node()
+    node.lives.put(pod())
+    with pytest.raises(ConfigurationError, match=r"grace_s: expected a finite number 0 or more, found inf"):
+        node.lives.remove("u", grace_s=math.inf)
+    with pytest.raises(ConfigurationError, match=r"LifePolicy\.late_s: expected a finite number above 0"):
+        LifePolicy(late_s=math.inf)
+    with pytest.raises(ConfigurationError, match=r"RestartBackOff\.base_s: expected a finite number"):
+        RestartBackOff(base_s=math.inf, cap_s=math.inf)

@@ -11,6 +11,7 @@ from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._proto import health_v1_pb2 as wire
 from nodealloc._rpc import channels
+from nodealloc._typed import typed, typed_fields
 from nodealloc.podspec import GrpcAction
 from nodealloc.probes import Question, Reply, ReplyKind
 
@@ -20,6 +21,7 @@ _ANSWER_BYTES: Final = 64 * 1024
 _SHOWN: Final = 200
 
 
+@typed_fields
 @attrs.frozen(kw_only=True)
 class Tls:
     """TLS of a gRPC probe. Certificates are always verified.
@@ -47,6 +49,7 @@ class GrpcProber:
 
     asks_by: Final = "grpc"
 
+    @typed
     def __init__(self, *, tls: Tls | None = None) -> None:
         self._tls = tls
 
