@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -382,3 +384,25 @@ def test_bad_input_is_told_by_the_name_of_its_option(
     file.write_text(json.dumps(pod("web", cpu=1)))
     assert main(["admit", "--machine", MACHINE, *arguments, str(file)]) == 2
     assert f"nodealloc admit: {said}" in node.capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("fields", "what"), [({}, "nothing"), ({"items": {}}, "{}")])
+def test_a_list_without_a_list_is_called_so(
+    fields: dict[str, object], what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a pod of another kind, with advice for controllers."""
+    (tmp_path / "list.json").write_text(json.dumps({"kind": "List", **fields}))
+    assert main(["admit", "--machine", MACHINE, str(tmp_path / "list.json")]) == 2
+    assert f"list.json: expected a list of pods, found {what} @ $.items" in capsys.readouterr().err
+
+
+def test_an_output_that_takes_nothing_ends_in_a_sentence(tmp_path: Path) -> None:
+    """A disk that is full, or an output that was closed, is nobody's traceback."""
+    (tmp_path / "pod.json").write_text(json.dumps(pod("web", cpu=1)))
+    asked = [sys.executable, "-m", "nodealloc", "admit", "--machine", MACHINE, str(tmp_path / "pod.json")]
+    with Path("/dev/full").open("w") as full:
+        left = subprocess.run(asked, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert left.returncode == 2
+    assert left.stderr.startswith("nodealloc admit: [Errno 28] No space left on device; see that")
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *asked], capture_output=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, b"")

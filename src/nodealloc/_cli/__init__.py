@@ -12,7 +12,7 @@ import signal
 import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from nodealloc.errors import NodeallocError
 
@@ -73,11 +73,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         reconfigure(errors="replace")
     try:
         status = _command(parsed.command).run(parsed)
-        sys.stdout.flush()
+        if (out := cast("TextIO | None", sys.stdout)) is not None:  # it was closed: nobody wants to read
+            out.flush()
     except NodeallocError as error:
         print(f"nodealloc {parsed.command}: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # `| head` has seen enough; what is still in the buffer goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nowhere()
         return _ENDED_BY_PIPE
+    except OSError as error:
+        print(f"nodealloc {parsed.command}: {error}; see that what it writes has room", file=sys.stderr)
+        _write_nowhere()
+        return 2
     return status
+
+
+def _write_nowhere() -> None:
+    """What is still in the buffer would end in a traceback when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

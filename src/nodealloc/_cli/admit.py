@@ -222,7 +222,10 @@ def _listed(document: object, source: str) -> Iterator[tuple[object, str]]:
     no_fields: Mapping[object, object] = {}
     fields = cast("Mapping[object, object]", document) if isinstance(document, Mapping) else no_fields
     items = fields.get("items")
-    if fields.get("kind") in _LISTS and isinstance(items, list):
+    if fields.get("kind") in _LISTS:
+        if not isinstance(items, list):
+            what = "nothing" if items is None else f"{items!r:.40}"
+            raise DecodeError(source, [Fault("$.items", f"expected a list of pods, found {what}")])
         for number, one in enumerate(cast("list[object]", items)):
             yield one, f"{source}, item {number + 1}"
     elif document is not None:

@@ -169,12 +169,14 @@ class _Parser:
         count = int(token.text) if len(token.text) <= len(str(MAX_ID)) else MAX_ID + 1
         if count > MAX_ID:
             _refuse(token.position, f"{token.text[:_SHOWN]} is too many; at most {MAX_ID}")
-        return self._levelled(count, token.position)
+        return self._levelled(count, token)
 
-    def _levelled(self, count: int, position: int) -> _Factor:
-        word = self._take()
-        kind = ""
+    def _levelled(self, count: int, counted: _Token) -> _Factor:
+        word, kind, position = self._take(), "", counted.position
         if (word.text == "core" or word.text not in _LEVELS) and _LEVELS.get(self._next.text) == "core":
+            if word.position == position + len(counted.text):
+                example = "write digits, and a blank before a kind: `8 atom cores`"
+                _refuse(position, f"{short(counted.text + word.text)} is no count; {example}")
             kind, word = word.text, self._take()
         level = _LEVELS.get(word.text, "")
         if not level:

@@ -151,3 +151,11 @@ def test_a_slip_in_a_count_does_not_fill_the_memory() -> None:
         DecodeError, match="2000 NUMA nodes, one a socket unless named; Linux has at most 1024"
     ):
         machine_from_text("2000 sockets x 4 cores")
+
+
+@pytest.mark.parametrize("text", ["1e9 cores", "4atom cores", "2 sockets x 3e2 cores"])
+def test_a_count_is_digits_alone(text: str) -> None:
+    """What follows them at once was taken for a kind of core, and 1e9 cores were one."""
+    with pytest.raises(DecodeError, match="is no count; write digits, and a blank before a kind"):
+        machine_from_text(text)
+    assert len(machine_from_text("4 atom cores + 2cores").cpus) == 6
