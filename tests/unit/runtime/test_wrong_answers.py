@@ -8,16 +8,12 @@ from typing import Any
 import pytest
 
 from nodealloc.dsw_asw import Cancel
-from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodIdentity
 from nodealloc.runtime import (
-    Pleg,
     PodReport,
-    RunState,
     RuntimeWatch,
     SandboxConfig,
     may_start,
-    relist,
 )
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.runtime import FakeContainerRuntime
@@ -64,15 +60,6 @@ def test_what_is_no_report_of_the_pod_leaves_it_in_doubt(answer: Any, says: str)
     known = node.watch.pods.get("u")
     assert known is not None
     assert (known.report, known.fault) == (None, says)
-
-
-@pytest.mark.parametrize(
-    ("answer", "says"), [("running", "expected a PodReport"), (PodReport(uid="v"), "the report is of pod v")]
-)
-def test_the_pure_form_refuses_the_same(answer: Any, says: str) -> None:
-    """Nothing of it is kept."""
-    with pytest.raises(ConfigurationError, match=says):
-        relist(Pleg(), {"u": {"c": RunState.RUNNING}}, lambda _: answer, now_s=0)
 
 
 @pytest.mark.parametrize(
