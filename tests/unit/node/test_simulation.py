@@ -287,7 +287,7 @@ def test_containers_are_confined_as_they_were_granted() -> None:
             return
         with NodeSimulation(turn * len(CLASSES), agent) as node:
             node.outside.deeds.listen(heard)
-            node.run(at_most=1500)
+            node.run(at_most=3000)
     pytest.fail(f"{TRIES} honest lives moved nobody, or gave nobody a CPU for itself")
 
 
