@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodealloc.testing.simulation import Chance, Fault, ViolationError
+from nodealloc.testing.simulation import Chance, FaultOccurrence, ViolationError
 from nodealloc.testing.simulation.node import CLASSES, NodeSimulation, agent, shrunk, spoiled
 from nodealloc.testing.simulation.node._fewest import fewest
 
@@ -53,7 +53,11 @@ def test_only_the_strikes_that_are_named_happen() -> None:
     assert [again.strikes(fault) for fault in faults] == struck
     assert again.rng.random() == free.rng.random()
 
-    one = Chance(random.Random(7), {"fire": 0.3, "flood": 0.3}, only=[Fault("flood", 3), Fault("fire", 99)])
+    one = Chance(
+        random.Random(7),
+        {"fire": 0.3, "flood": 0.3},
+        only=[FaultOccurrence("flood", 3), FaultOccurrence("fire", 99)],
+    )
     assert [at for at, fault in enumerate(faults) if one.strikes(fault)] == [5]
 
 

@@ -47,7 +47,7 @@ A lamp that is switched by a program which is killed now and then:
     (True, True)
 """
 
-from nodealloc.testing.simulation._chance import Chance, Fault
+from nodealloc.testing.simulation._chance import Chance, FaultOccurrence
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, LastingExecutor, Rest, SeededExecutor
 from nodealloc.testing.simulation._life import Life
@@ -59,7 +59,7 @@ from nodealloc.testing.simulation._threads import SimulatedThreads
 __all__ = [
     "Chance",
     "DurableRows",
-    "Fault",
+    "FaultOccurrence",
     "Killed",
     "LastingExecutor",
     "Life",

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-__all__ = ["ORDINARY", "Chance", "Fault"]
+__all__ = ["ORDINARY", "Chance", "FaultOccurrence"]
 
 ORDINARY = frozenset({"call takes time", "executor runs at once"})
 """What may happen and is no fault: it is neither counted nor told."""
 
 
-class Fault(NamedTuple):
+class FaultOccurrence(NamedTuple):
     """One fault that struck.
 
     Attributes:
@@ -59,11 +59,11 @@ class Chance:
         rng: random.Random,
         odds: Mapping[str, float] | None = None,
         *,
-        only: Collection[Fault] | None = None,
+        only: Collection[FaultOccurrence] | None = None,
     ) -> None:
         self.rng = rng
         self.struck: Counter[str] = Counter()
-        self.faults_made: list[Fault] = []
+        self.faults_made: list[FaultOccurrence] = []
         self.is_on: bool = True
         self.on_strike: Callable[[str], object] = lambda _fault: None
         self._odds = dict(odds or {})
@@ -86,7 +86,7 @@ class Chance:
         if self._only is not None:
             strikes = (fault, asked) in self._only
         if strikes:
-            self.faults_made.append(Fault(fault, asked))
+            self.faults_made.append(FaultOccurrence(fault, asked))
             return self._struck(fault)
         return False
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
 
 from nodealloc.dsw_asw import Driven, Summary
-from nodealloc.testing.simulation._chance import Chance, Fault
+from nodealloc.testing.simulation._chance import Chance, FaultOccurrence
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Killed, SeededExecutor
 from nodealloc.testing.simulation._life import Life
@@ -67,7 +67,7 @@ class Simulation:
         build: Callable[[Life], Driven],
         *,
         odds: Mapping[str, float] | None = None,
-        only: Collection[Fault] | None = None,
+        only: Collection[FaultOccurrence] | None = None,
         latency_s: float = 0.05,
         pass_after_s: float = 0.0,
         away_s: Sequence[float] = (0.0,),

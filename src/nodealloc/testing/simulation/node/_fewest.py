@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from nodealloc import _attrs as attrs
-from nodealloc.testing.simulation._chance import Fault
+from nodealloc.testing.simulation._chance import FaultOccurrence
 from nodealloc.testing.simulation._report import ViolationError
 from nodealloc.testing.simulation.node._simulation import Line, NodeSimulation, Wiring
 
@@ -73,7 +73,7 @@ class Shrunk:
     """
 
     violation: ViolationError
-    faults: tuple[Fault, ...]
+    faults: tuple[FaultOccurrence, ...]
     of: int
     lives: int
     story: tuple[str, ...]
@@ -92,7 +92,7 @@ class _Ended:
 
     kind: str
     violation: ViolationError | None
-    faults: tuple[Fault, ...]
+    faults: tuple[FaultOccurrence, ...]
     operations: int
     is_settling: bool
     story: tuple[str, ...]
@@ -119,7 +119,7 @@ def shrunk(
     at_most = None if first.is_settling else 2 * first.operations
     until_s, lives, best = time.monotonic() + seconds, 1, first
 
-    def suffice(faults: Collection[Fault]) -> bool:
+    def suffice(faults: Collection[FaultOccurrence]) -> bool:
         nonlocal lives, best
         if time.monotonic() > until_s:
             return False
@@ -146,8 +146,8 @@ def shrunk(
 
 
 def _kinds_that_matter(
-    faults: tuple[Fault, ...], suffice: Callable[[Collection[Fault]], bool]
-) -> tuple[Fault, ...]:
+    faults: tuple[FaultOccurrence, ...], suffice: Callable[[Collection[FaultOccurrence]], bool]
+) -> tuple[FaultOccurrence, ...]:
     """Without all faults of one name, for each name without which it suffices; the commonest first."""
     if suffice(()):
         return ()
@@ -159,7 +159,9 @@ def _kinds_that_matter(
     return faults
 
 
-def _lived(seed: int, wiring: Wiring, only: Collection[Fault] | None, at_most: int | None) -> _Ended:
+def _lived(
+    seed: int, wiring: Wiring, only: Collection[FaultOccurrence] | None, at_most: int | None
+) -> _Ended:
     with NodeSimulation(seed, wiring, only=only) as node:
         violation = None
         try:

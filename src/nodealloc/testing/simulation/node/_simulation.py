@@ -13,7 +13,7 @@ from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Driven, Reconciler
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
-from nodealloc.testing.simulation._chance import ORDINARY, Fault
+from nodealloc.testing.simulation._chance import ORDINARY, FaultOccurrence
 from nodealloc.testing.simulation._executor import STRAY
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation._report import Report, ViolationError
@@ -101,7 +101,7 @@ class NodeSimulation:
         seeds: SeedClass | None = None,
         guarantees: Sequence[type[Guarantee]] = GUARANTEES,
         machine: Machine = _MACHINE,
-        only: Collection[Fault] | None = None,
+        only: Collection[FaultOccurrence] | None = None,
     ) -> None:
         self.seeds: SeedClass = class_of(seed) if seeds is None else seeds
         self.story: deque[Line] = deque(maxlen=_KEPT)
