@@ -104,7 +104,9 @@ class _PathOf:
     exact: frozenset[type[object]] = frozenset()
 
     def fits(self, value: object, /) -> bool:
-        return value != "" and (isinstance(value, str) or hasattr(value, "__fspath__"))
+        if isinstance(value, str):
+            return value != "" and "\0" not in value
+        return hasattr(value, "__fspath__")
 
 
 @attrs.frozen

@@ -19,6 +19,8 @@ _EVENTS = 0x8 | 0x100 | 0x200 | 0x40 | 0x80 | 0x400 | 0x800 | 0x1000000
 _MOVED_SELF = 0x800
 _ABSENT_S = 0.2
 """How often to look for a directory that is not there: nothing tells of its coming."""
+_LONGEST_S = 1e6
+"""Longer than that the kernel counts no milliseconds; whoever waited in vain asks again."""
 _SETTLE_MS = 2
 """Events of one burst come together; reading on for a moment makes one look of them."""
 
@@ -67,8 +69,8 @@ class InotifyWatcher:
     """
 
     @typed
-    def __init__(self, directory: str, /, *, below: bool = True) -> None:
-        self._directory = directory
+    def __init__(self, directory: str | Path, /, *, below: bool = True) -> None:
+        self._directory = os.fspath(directory)
         self._below = below
         self._inotify = cast("_Inotify", _library().INotify())
         self._waker, self._wakee = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -86,6 +88,7 @@ class InotifyWatcher:
         self._watch_all()
         self._first = True
 
+    @typed
     def wait(self, timeout_s: float, /) -> bool:
         """See `Watcher`; one thread at a time."""
         with self._lock:
@@ -115,7 +118,7 @@ class InotifyWatcher:
         if self._first:
             self._first = False
             return True
-        left_s = timeout_s
+        left_s = min(timeout_s, _LONGEST_S)
         while not self._closed:
             if self._root != _identity(self._directory):
                 self._watch_all()

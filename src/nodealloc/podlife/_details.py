@@ -84,12 +84,12 @@ class LifePolicy:
     pull_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
     prepare_s: float = attrs.field(default=120.0, validator=within(0, above=True))
     hook_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
-    again_s: float = attrs.field(default=1.0, validator=within(0, above=True))
+    again_s: float = attrs.field(default=1.0, validator=within(0, above=True, finite=True))
     late_s: float = attrs.field(default=0.5, validator=within(0, above=True, finite=True))
     asks_again: BackOff = BackOff()
-    told_s: float = attrs.field(default=1.0, validator=within(0))
+    told_s: float = attrs.field(default=1.0, validator=within(0, finite=True))
     dead_kept: int = attrs.field(default=1, validator=whole(1))
-    look_after_s: float = attrs.field(default=2.0, validator=within(0, above=True))
+    look_after_s: float = attrs.field(default=2.0, validator=within(0, above=True, finite=True))
     pulls_at_once: int | None = attrs.field(default=1, validator=_at_least_one)
 
     def kept_s(self, grace_s: float, /) -> float:

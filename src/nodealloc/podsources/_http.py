@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from nodealloc._arguments import wrong
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
@@ -79,6 +81,8 @@ class HttpSource:
         if deadline_s <= 0 or min(max_bytes, max_yaml_bytes) < 1:
             sizes = f"max_bytes={max_bytes}, max_yaml_bytes={max_yaml_bytes}"
             raise ConfigurationError(f"deadline_s={deadline_s}, {sizes}: give more than 0")
+        if deadline_s == math.inf:
+            raise wrong("HttpSource: deadline_s", deadline_s, "seconds that pass")
         self._url, self._node_name, self._source = url, node_name, source
         sent = {name: ", ".join(values) for name, values in (headers or {}).items()}
         _check_headers(sent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -52,8 +53,8 @@ _REST_S: Final = 60.0
 
 def _each_above_0(_instance: object, _attribute: object, value: Mapping[str, float]) -> None:
     for source, period_s in value.items():
-        if not period_s > 0:
-            raise wrong(f"Polling.periods[{source!r}]", period_s, "a number of seconds above 0")
+        if not 0 < period_s < math.inf:
+            raise wrong(f"Polling.periods[{source!r}]", period_s, "a finite number of seconds above 0")
 
 
 @typed_methods
@@ -70,9 +71,9 @@ class Polling:
         periods: By source, a period of its own.
     """
 
-    period_s: float = attrs.field(default=20.0, validator=within(0, above=True))
+    period_s: float = attrs.field(default=20.0, validator=within(0, above=True, finite=True))
     gap_s: float = attrs.field(default=0.05, validator=within(0, finite=True))
-    again_s: float = attrs.field(default=2.0, validator=within(0))
+    again_s: float = attrs.field(default=2.0, validator=within(0, finite=True))
     deadline_s: float = attrs.field(default=30.0, validator=within(0, above=True))
     periods: Mapping[str, float] = attrs.field(factory=dict[str, float], validator=_each_above_0)
 

@@ -58,14 +58,14 @@ class Pace:
     Source: kubelet ``pleg/generic.go`` (1 s), ``kubelet.go`` (5 s), ``cri-client`` (2 min).
     """
 
-    period_s: float = attrs.field(default=1.0, validator=within(0, above=True))
+    period_s: float = attrs.field(default=1.0, validator=within(0, above=True, finite=True))
     is_steady: bool = False
-    gap_s: float = attrs.field(default=0.1, validator=within(0))
-    rest_times: float = attrs.field(default=0.0, validator=within(0))
-    health_s: float = attrs.field(default=5.0, validator=within(0, above=True))
+    gap_s: float = attrs.field(default=0.1, validator=within(0, finite=True))
+    rest_times: float = attrs.field(default=0.0, validator=within(0, finite=True))
+    health_s: float = attrs.field(default=5.0, validator=within(0, above=True, finite=True))
     list_s: float = attrs.field(default=120.0, validator=within(0, above=True))
     inspect_s: float = attrs.field(default=120.0, validator=within(0, above=True))
-    again_s: float = attrs.field(default=1.0, validator=within(0))
+    again_s: float = attrs.field(default=1.0, validator=within(0, finite=True))
 
 
 @attrs.frozen(kw_only=True)

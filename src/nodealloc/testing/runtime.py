@@ -24,10 +24,10 @@ from typing import TypeVar
 
 import attrs
 
+from nodealloc._typed import typed, typed_methods
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
-    CgroupDriverKind,
     CommandResult,
     ContainerConfig,
     ContainerRecord,
@@ -41,7 +41,6 @@ from nodealloc.runtime import (
     PodListing,
     PodReport,
     RunState,
-    RuntimeCondition,
     RuntimeHealth,
     RuntimeRefusedError,
     RuntimeUnavailableError,
@@ -49,6 +48,7 @@ from nodealloc.runtime import (
     SandboxRecord,
     SandboxReport,
 )
+from nodealloc.testing._fake_health import WELL
 from nodealloc.testing._fake_images import FakeImages
 from nodealloc.testing._runtime_checks import (
     ContainerRuntime,
@@ -72,6 +72,7 @@ __all__ = [
 T = TypeVar("T")
 
 
+@typed_methods
 class FakeContainerRuntime(FakeImages):
     """A runtime in memory: `Looks`, `Sandboxes`, `Containers`, `Images`, `CommandRunner`.
 
@@ -92,6 +93,7 @@ class FakeContainerRuntime(FakeImages):
         sleep: How a slow call waits.
     """
 
+    @typed
     def __init__(
         self,
         *,
@@ -113,16 +115,7 @@ class FakeContainerRuntime(FakeImages):
         self.commands: Callable[[str, Sequence[str]], CommandResult] = lambda _id, _argv: CommandResult(
             code=0
         )
-        self.health_told: RuntimeHealth = RuntimeHealth(
-            conditions={
-                "RuntimeReady": RuntimeCondition(holds=True),
-                "NetworkReady": RuntimeCondition(holds=True),
-            },
-            name="fake",
-            version="1",
-            cgroup_driver=CgroupDriverKind.CGROUPFS,
-            handlers=("",),
-        )
+        self.health_told: RuntimeHealth = WELL
 
     # What a test makes it do.
 
@@ -132,6 +125,7 @@ class FakeContainerRuntime(FakeImages):
             self._away = reason
             self._broken.set()
 
+    @typed
     def restart(self, *, died: Sequence[str] = (), forgot: Sequence[str] = ()) -> None:
         """Come back, or be killed and come back.
 
@@ -154,9 +148,11 @@ class FakeContainerRuntime(FakeImages):
                 self._sandboxes.pop(one, None)
                 self._containers.pop(one, None)
 
+    @typed
     def exit(self, container_id: str, exit: Exit, /, *, reason: str = "") -> None:  # noqa: A002 - its name
-        """A container ends by itself."""
+        """A container ends by itself; raises `NoSuchRecordError` for one that is not there."""
         with self._lock:
+            self._there("exit", container_id)
             word = "Completed" if exit == Exited(code=0) else "Error"
             self._end(container_id, exit, reason or word)
         self._tell()
@@ -173,6 +169,7 @@ class FakeContainerRuntime(FakeImages):
 
     def limits(self, container_id: str, /) -> LinuxResources:
         """What a container was made with, and changed to."""
+        self._there("limits", container_id)
         return self._limits[container_id]
 
     # What it is asked.

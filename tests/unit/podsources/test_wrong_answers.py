@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel
-from nodealloc.podsources import PodSources, Reading
+from nodealloc.errors import ConfigurationError
+from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Reading
 from nodealloc.podspec import Container, Pod
+from nodealloc.runtime import Pace
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 
 WEB = Pod(uid="u", name="web", containers=(Container(name="app", image="web:1"),))
@@ -69,3 +76,41 @@ def test_a_pod_that_nobody_could_run_is_named(bad: Pod, says: str) -> None:
 def test_a_key_that_is_not_there_is_told_as_such() -> None:
     """Its own words are the key alone."""
     assert read_twice(KeyError("items"))[0] == "KeyError: 'items'"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Polling(period_s=math.inf),
+        lambda: Polling(gap_s=math.inf),
+        lambda: Polling(periods={"file": math.inf}),
+        lambda: Pace(period_s=math.inf),
+        lambda: Pace(health_s=math.inf),
+        lambda: HttpSource("http://127.0.0.1/", deadline_s=math.inf),
+    ],
+)
+def test_a_moment_that_never_comes_is_no_time_to_look_again(make: Callable[[], object]) -> None:
+    """It was refused at each plan, whose traceback was all that came of it."""
+    with pytest.raises(ConfigurationError, match=r"expected (a finite number|seconds that pass)"):
+        make()
+
+
+@pytest.mark.parametrize("make", [FolderSource, InotifyWatcher])
+def test_a_path_that_no_system_has_is_refused_when_it_is_given(make: Callable[[str], object]) -> None:
+    """Not when it is read the first time."""
+    with pytest.raises(ConfigurationError, match="expected a path as text or a Path"):
+        make("a\0b")
+
+
+def test_a_watcher_waits_for_seconds(tmp_path: Path) -> None:
+    """Below 0 it waited for good, and what is no number came out of the kernel's own words."""
+    watcher = InotifyWatcher(tmp_path)
+    for never in (-1.0, math.nan):
+        with pytest.raises(
+            ConfigurationError, match="wait: timeout_s: expected a number of seconds, 0 or more"
+        ):
+            watcher.wait(never)
+    assert watcher.wait(math.inf)  # the first look
+    threading.Timer(0.1, (tmp_path / "web.json").touch).start()
+    assert watcher.wait(math.inf)
+    watcher.close()

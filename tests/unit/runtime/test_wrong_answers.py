@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from nodealloc.dsw_asw import Cancel
-from nodealloc.podfacts import PodIdentity
+from nodealloc.errors import ConfigurationError
+from nodealloc.podfacts import Exited, PodIdentity
 from nodealloc.runtime import (
+    ContainerConfig,
+    NoSuchRecordError,
     PodReport,
     RuntimeWatch,
     SandboxConfig,
@@ -85,3 +88,24 @@ def test_events_that_end_at_once_are_followed_ten_times_a_second_at_most() -> No
     node = Watched("follow", lambda _event, cancel: begun.append(cancel))
     node.after(5)
     assert 25 <= len(begun) <= 51
+
+
+def test_a_fake_is_told_what_happens_in_its_own_words() -> None:
+    """A test with a slip in it tells of that, and does not pass for another reason."""
+    runtime: Any = FakeContainerRuntime()
+    box = SandboxConfig(pod=PodIdentity(uid="u", namespace="default", name="web"))
+    made = runtime.create_container(
+        runtime.run_sandbox(box), ContainerConfig(name="app", image="busybox"), box
+    )
+    runtime.start_container(made)
+    with pytest.raises(ConfigurationError, match="exit: exit: expected an Exited or an ExitUnknown, found 0"):
+        runtime.exit(made, 0)
+    with pytest.raises(NoSuchRecordError, match="exit of container-7"):
+        runtime.exit("container-7", Exited(code=0))
+    with pytest.raises(ConfigurationError, match="died: expected a list or tuple of text"):
+        runtime.restart(died=made)
+    with pytest.raises(ConfigurationError, match="images: expected a list or tuple of text"):
+        FakeContainerRuntime(images=made)
+    with pytest.raises(ConfigurationError, match="run_sandbox: config: expected a SandboxConfig"):
+        runtime.run_sandbox({})
+    assert runtime.inspect("u").newest("app").record.state is RunState.RUNNING
