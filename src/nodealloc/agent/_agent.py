@@ -8,6 +8,7 @@ from typing import Final
 from typing_extensions import override
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import done
 from nodealloc._typed import typed
 from nodealloc.agent._cpusets import ContainerCpusets
 from nodealloc.agent._ports import Beside
@@ -29,6 +30,7 @@ from nodealloc.dsw_asw import (
     View,
     World,
 )
+from nodealloc.errors import ConfigurationError
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife import Ending, EndingKind, PodFacts, PodLives
@@ -64,7 +66,8 @@ class Agent(Group):
         cpusets: Confines containers by what `node` granted, and is driven behind the members;
             None to confine nobody.
         volumes: Is driven before the lives; no member.
-        beside: Started before the group, in this order, and stopped after it.
+        beside: Started before the group by `start`, in this order, and stopped after it. Whoever makes the
+            passes, in virtual time for example, gives what would stand here as members.
         once_known: Called once, by name, after it is known what should run and what
             does, by the executor; one that raises is called again after a back-off.
         gone: Called with the uid of each pod that is no more.
@@ -98,11 +101,11 @@ class Agent(Group):
         self._beside = tuple(beside)
         self._is_known = False
         self._tasks: World[str, bool] = World("tasks")
-        done: World[str, bool] = World("tasks that were done")
+        finished: World[str, bool] = World("tasks that were done")
         tasks = Reconciler(
             _Once(once_known or {}),
             desired=self._tasks,
-            actual=done,
+            actual=finished,
             executor=ThreadExecutor("agent") if executor is None else executor,
             clock=clock,
             resync_s=None,
@@ -121,10 +124,28 @@ class Agent(Group):
 
     @override
     def start(self) -> None:
-        """Go, in threads."""
+        """Go, in threads.
+
+        Raises:
+            ConfigurationError: Something that the lives need, or `probing`, is driven by nobody.
+        """
+        self._require_drivers()
         for one in self._beside:
             one.start()
         super().start()
+
+    def _require_drivers(self) -> None:
+        """Whoever is forgotten does nothing, and nothing else would say so."""
+        beside = [one for one in self._beside if isinstance(one, Driven)]
+        if len(beside) < len(self._beside):
+            return  # whom the others start nobody here can tell
+        driven = {id(one) for group in (self, *beside) for one in group.reconcilers()}
+        needed = (*self.lives.needs, *(() if self._probing is None else (self._probing,)))
+        forgotten = [one.name for one in needed if not one.is_started and not _are_in(driven, one)]
+        if forgotten:
+            raise ConfigurationError(
+                f"Agent: nobody drives {', '.join(forgotten)}; put each among the members, or `beside` them"
+            )
 
     @override
     def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
@@ -190,7 +211,11 @@ class Agent(Group):
         if self._probing is not None:
             self._probing.remove(uid)
         if self._gone is not None:
-            self._gone(uid)
+            done("Agent: gone", self._gone, uid)
+
+
+def _are_in(driven: set[int], group: Driven) -> bool:
+    return all(id(one) in driven for one in group.reconcilers())
 
 
 @attrs.frozen
@@ -205,7 +230,7 @@ class _Once:
         return Plan(steps=[Step(scope=(view.key,), verb="do", detail=view.key)])
 
     def perform(self, step: Step[str], _cancel: Cancel, /) -> bool:
-        self.calls[step.detail]()
+        done(f"Agent: once_known[{step.detail!r}]", self.calls[step.detail])
         return True
 
     def settled(self, have: bool | None, _step: Step[str], outcome: Outcome[bool], /) -> bool | None:

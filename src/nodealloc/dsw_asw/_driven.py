@@ -76,6 +76,11 @@ class Driven(abc.ABC):
         self._numbers = itertools.count()
         self._listeners: dict[int, Callable[[], None]] = {}
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it has a thread of its own, or had one."""
+        return self._thread is not None
+
     @abc.abstractmethod
     def reconcile(self) -> Summary:
         """Make one pass; cheap when there is nothing to do."""

@@ -104,6 +104,7 @@ class PodLives(Group):
         wanted: What was said of each pod.
         pods: What is remembered of each; the engine writes it.
         facts: What others need to know of each. Make it a `Near`, or watch it.
+        needs: What has to be driven as well: the watch, and the sources.
 
     Raises:
         ConfigurationError: Two preparations have one name.
@@ -139,6 +140,7 @@ class PodLives(Group):
         self.wanted: World[str, PodWanted] = self._worlds.wanted
         self.pods: World[str, PodRecord] = self._worlds.pods
         self.facts: World[str, PodFacts] = self._worlds.facts
+        self.needs: tuple[Group, ...] = (watch,) if sources is None else (watch, sources)
         self._now, self._watch, self._listings = now, watch, Listings(watch)
         self._manifests: dict[str, tuple[Pod, PlainJson]] = {}
         self._remember(remembered or {})

@@ -23,9 +23,10 @@ from nodealloc.agent import (
     StaticPodSink,
     remembering_editions,
 )
+from nodealloc.agent._agent import _Once
 from nodealloc.checkpoint import FileStore
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler
-from nodealloc.dsw_asw import Cancel, Moment, Summary
+from nodealloc.dsw_asw import Cancel, Group, Moment, Step, Summary
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import machine_from_text
@@ -52,6 +53,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
+from nodealloc.testing.podlife import PlainConfiguration
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.runtime import (
@@ -860,3 +862,35 @@ def test_a_pod_that_starts_costs_so_much_work(tmp_path: Path, monkeypatch: pytes
     few, many = found
     assert many[0] <= few[0] <= 31
     assert few[1:] == many[1:] == ({"inspect": 2, "create_container": 1, "start_container": 1}, 10)
+
+
+def test_whoever_is_driven_by_nobody_is_named_when_the_agent_starts() -> None:
+    """An agent without its watch waited for a listing, and one without its sources for pods, for good."""
+    runtime = FakeContainerRuntime()
+    watch, sources = RuntimeWatch(runtime), PodSources({"file": FakeSource()})
+    lives = PodLives(runtime, watch=watch, configuring=PlainConfiguration(), sources=sources)
+    probing = Probing(Probers(), reports=watch.pods)
+    with pytest.raises(
+        ConfigurationError, match="nobody drives runtime, pod sources, probes; put each among"
+    ):
+        Agent(lives=lives, probing=probing).start()
+    with pytest.raises(ConfigurationError, match="nobody drives pod sources; put"):
+        Agent(Group(watch), lives=lives, probing=probing, beside=[probing]).start()
+    sources.start()  # by whoever made it
+    agent = Agent(watch, lives=lives)
+    agent.start()
+    agent.stop(1.0)
+    sources.stop(1.0)
+
+
+def test_a_task_that_would_have_to_be_awaited_is_not_done() -> None:
+    """It would count as done, and never have begun."""
+    begun: list[str] = []
+
+    async def tidy_up() -> None:
+        begun.append("tidy up")
+
+    step = Step(scope=("tidy up",), verb="do", detail="tidy up")
+    with pytest.raises(ConfigurationError, match=r"once_known..tidy up..: expected a function that has done"):
+        _Once({"tidy up": tidy_up}).perform(step, NOW)
+    assert begun == []
