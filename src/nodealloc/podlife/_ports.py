@@ -104,7 +104,7 @@ class Preparer(Protocol):
         Asked once for each form of the pod, and again when this program starts
         anew. Does not wait for others for longer than asking again would
         take: it answers `NotYet`, and is asked again.
-        `Refused` ends the pod.
+        `Refused` ends the pod. Any other answer, None among them, has failed, and lets nobody in.
         """
         ...
 

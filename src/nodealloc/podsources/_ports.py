@@ -53,6 +53,7 @@ class Source(Protocol):
     def read(self, cancel: Cancel, /) -> Reading:
         """All its pods as they are now; may be slow, and is never called twice at a time.
 
-        Raises any exception when it cannot tell; what it said last then stays.
+        Raises any exception when it cannot tell; what it said last then stays. So it does where a pod has
+        no uid, name or container, or two containers of one name: nobody could run it.
         """
         ...

@@ -24,7 +24,7 @@ class Sink(Protocol):
     def told(self, uid: str, status: PodStatus, /) -> None:
         """This is true of the pod now, instead of what was said before.
 
-        When it returns it was taken: that status is not said again.
+        When it returns it was taken: that status is not said again. An `async` one has not told.
         """
         ...
 
