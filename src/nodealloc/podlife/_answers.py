@@ -11,7 +11,7 @@ from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerConfig, LinuxResources, PodReport, SandboxConfig
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
-__all__ = ["CheckedConfigures", "made_id", "prepared", "taken_back"]
+__all__ = ["CheckedConfigures", "heard_of_hook", "made_id", "prepared", "taken_back"]
 
 _PREPARED = (Admitted, Provided, NotYet, Refused)
 
@@ -48,6 +48,15 @@ def made_id(call: str, answer: str, /) -> str:
     if is_other(answer, str) or not answer:
         raise wrong(f"the runtime's {call}", answer, "the id of what was made, a text that is not empty")
     return answer
+
+
+def heard_of_hook(answer: str, /) -> str:
+    """Why a hook failed; "" where it did not.
+
+    Raises:
+        ConfigurationError: It says neither.
+    """
+    return check("run_hook", answer, str, 'a text that says why the hook failed, "" where it did not')
 
 
 class CheckedConfigures:

@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
+from nodealloc._arguments import check
 from nodealloc._error_words import error_words
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podlife._image_names import ImageName
@@ -19,6 +20,7 @@ from nodealloc.runtime import (
     AnswerLostError,
     ImageRecord,
     NoSuchRecordError,
+    PullCredentials,
     RuntimeRefusedError,
     RuntimeUnavailableError,
 )
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from nodealloc.dsw_asw import Cancel
     from nodealloc.podlife._restarts import RestartBackOff
     from nodealloc.podspec import Container, Pod
-    from nodealloc.runtime import Images, PullCredentials
+    from nodealloc.runtime import Images
 
 __all__ = [
     "PULL_FAILURES",
@@ -198,7 +200,7 @@ class ImageFetcher:
     def _pull(self, pod: Pod, name: ImageName) -> str:
         tries: Sequence[PullCredentials | None] = ()
         if self._credentials is not None:
-            tries = self._credentials.credentials(pod, name)
+            tries = _as_whom(self._credentials.credentials(pod, name))
         *earlier, last = tries or (None,)
         for one in earlier:
             try:
@@ -206,6 +208,14 @@ class ImageFetcher:
             except (RuntimeRefusedError, NoSuchRecordError):
                 continue
         return self._images.pull_image(name.asked, last)
+
+
+def _as_whom(answer: Sequence[PullCredentials], /) -> Sequence[PullCredentials]:
+    """What a source of credentials answered; a text would be tried letter by letter, None as nobody."""
+    where, expected = "credentials", "several PullCredentials, or () for nobody's"
+    for one in check(where, answer, (list, tuple), expected):
+        check(where, one, PullCredentials, expected)
+    return answer
 
 
 def _name(container: Container) -> ImageName:

@@ -13,7 +13,7 @@ import attrs
 from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError
 from nodealloc.errors import NodeallocError
-from nodealloc.podlife._answers import CheckedConfigures, made_id, prepared, taken_back
+from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
 from nodealloc.podlife._details import (
     Acted,
     BeginAgain,
@@ -329,7 +329,7 @@ class Performer:
             report=self._report(record.pod.uid) if handler.http_get is None else self._addressed(record.pod),
         )
         try:
-            said = self._hooks.run_hook(call, cancel)
+            said = heard_of_hook(self._hooks.run_hook(call, cancel))
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a hook that cannot run has failed

@@ -11,8 +11,11 @@ import pytest
 
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife import LifePolicy, PodLives, Preparation, RestartBackOff
-from nodealloc.podspec import Container, Pod
+from nodealloc.podlife._answers import heard_of_hook
+from nodealloc.podlife._images import ImageFetcher, ImageUnavailableError
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
 from nodealloc.runtime import RuntimeWatch
+from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.podlife import FakePreparer, PlainConfiguration
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.verdicts import Admitted
@@ -104,6 +107,34 @@ def test_a_poke_at_nothing_is_refused_at_once() -> None:
     nothing: Any = None
     with pytest.raises(ConfigurationError, match="poke: container: expected a text, found None"):
         lives.poke("u", nothing)
+
+
+@pytest.mark.parametrize("answer", [None, True, 5])
+def test_a_hook_that_says_nothing_has_failed(answer: object) -> None:
+    """None passed for success, and True for the words of a failure."""
+    hook = Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=("true",))))
+    node = Node()
+    node.hooks.answer = lambda _: answer  # type: ignore[assignment, return-value]
+    node.lives.put(pod(containers=[attrs.evolve(APP, lifecycle=hook)]))
+    node.after(1)
+    assert node.running() == []
+    nothing: Any = answer
+    with pytest.raises(ConfigurationError, match="run_hook: expected a text that says why the hook failed"):
+        heard_of_hook(nothing)
+
+
+@pytest.mark.parametrize("answer", [None, "ann", ["ann"]])
+def test_credentials_are_tried_where_they_are_some(answer: Any) -> None:
+    """A text was tried letter by letter, and None as nobody."""
+
+    class Credentials:
+        def credentials(self, *_: object) -> Any:
+            return answer
+
+    app = attrs.evolve(APP, image="other:1")
+    fetcher = ImageFetcher(FakeContainerRuntime(), at_once=None, credentials=Credentials())
+    with pytest.raises(ImageUnavailableError, match="credentials: expected several PullCredentials"):
+        fetcher.fetch(pod(containers=[app]), app, ManualCancel())
 
 
 def test_an_end_comes_some_day() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.podsources import FolderSource, HttpSource, PodSources, Polling, Reading
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import Pace
+from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 
 WEB = Pod(uid="u", name="web", containers=(Container(name="app", image="web:1"),))
@@ -93,6 +95,24 @@ def test_a_moment_that_never_comes_is_no_time_to_look_again(make: Callable[[], o
     """It was refused at each plan, whose traceback was all that came of it."""
     with pytest.raises(ConfigurationError, match=r"expected (a finite number|seconds that pass)"):
         make()
+
+
+def test_a_waker_that_returns_at_once_keeps_no_core_busy() -> None:
+    """A hundred times a second at most, where it was as often as a core can."""
+
+    class Waker(FakeWatcher):
+        waits = 0
+
+        def wait(self, _timeout_s: float, /) -> bool:
+            self.waits += 1
+            return False
+
+    waker = Waker()
+    sources = PodSources({"api": Answering(Reading(pods=[WEB]))}, wakers={"api": waker})
+    sources.start()
+    time.sleep(0.3)
+    sources.stop(1.0)
+    assert 1 <= waker.waits <= 31
 
 
 @pytest.mark.parametrize("make", [FolderSource, InotifyWatcher])
