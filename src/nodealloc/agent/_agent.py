@@ -141,7 +141,7 @@ class Agent(Group):
             return  # whom the others start nobody here can tell
         driven = {id(one) for group in (self, *beside) for one in group.reconcilers()}
         needed = (*self.lives.needs, *(() if self._probing is None else (self._probing,)))
-        forgotten = [one.name for one in needed if not one.is_started and not _are_in(driven, one)]
+        forgotten = [one.name for one in needed if not one.is_driven and not _are_in(driven, one)]
         if forgotten:
             raise ConfigurationError(
                 f"Agent: nobody drives {', '.join(forgotten)}; put each among the members, or `beside` them"

@@ -77,9 +77,9 @@ class Driven(abc.ABC):
         self._listeners: dict[int, Callable[[], None]] = {}
 
     @property
-    def is_started(self) -> bool:
-        """Whether it has a thread of its own, or had one."""
-        return self._thread is not None
+    def is_driven(self) -> bool:
+        """Whether somebody makes its passes: a thread of its own, a group, or who listens for its work."""
+        return self._thread is not None or bool(self._listeners)
 
     @abc.abstractmethod
     def reconcile(self) -> Summary:

@@ -877,6 +877,9 @@ def test_whoever_is_driven_by_nobody_is_named_when_the_agent_starts() -> None:
     with pytest.raises(ConfigurationError, match="nobody drives pod sources; put"):
         Agent(Group(watch), lives=lives, probing=probing, beside=[probing]).start()
     sources.start()  # by whoever made it
+    leave = watch.add_listener(lambda: None)  # as one does who makes its passes on an event loop
+    Agent(lives=lives).start()
+    leave()
     agent = Agent(watch, lives=lives)
     agent.start()
     agent.stop(1.0)

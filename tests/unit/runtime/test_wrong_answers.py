@@ -14,6 +14,7 @@ from nodealloc.runtime import (
     ContainerConfig,
     NoSuchRecordError,
     PodReport,
+    RunState,
     RuntimeWatch,
     SandboxConfig,
     may_start,
