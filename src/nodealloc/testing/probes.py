@@ -1,7 +1,6 @@
 """A prober that says what a test wants, and what every prober is held to.
 
->>> from nodealloc._typed import typed
-from nodealloc.podspec import ExecAction
+>>> from nodealloc.podspec import ExecAction
 >>> prober = FakeProber()
 >>> prober.says("sick", ReplyKind.FAILURE, "status 500")
 >>> well = Question(action=ExecAction(), container_id="well")
