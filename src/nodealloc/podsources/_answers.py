@@ -72,6 +72,9 @@ def _faults(source: str, answer: SourceAnswer | None) -> Mapping[str, str]:
     found: dict[str, list[str]] = {}
     for one in answer.faults:
         found.setdefault(one.where, []).append(one.what)
+    for event in answer.events:
+        named = f"{event.pod.namespace}/{event.pod.name} ({event.pod.uid}) of source {source}"
+        found.setdefault(f"pod {named}", []).append(event.message)
     if answer.error:
         found[f"source {source}"] = [answer.error]
     return {where: " ".join("; ".join(what).split()) for where, what in found.items()}

@@ -280,8 +280,8 @@ class PodSources(Group):
     def tell_faults(self, tell: Callable[[str], object], /) -> None:
         """Call this with a line for each fault of a source when it appears or changes, and when it is gone.
 
-        A fault is a file that cannot be read, a folder that is not there, a source without an answer. It
-        is called on the threads that read, and is to return at once.
+        A fault is a file that cannot be read, a folder that is not there, a source without an answer, a pod
+        that was refused for its name or uid. It is called on the threads that read, and is to return at once.
         """
         self._fault_lines.append(FaultLines(self.answers, tell))
 

@@ -134,3 +134,22 @@ def test_a_watcher_waits_for_seconds(tmp_path: Path) -> None:
     threading.Timer(0.1, (tmp_path / "web.json").touch).start()
     assert watcher.wait(math.inf)
     watcher.close()
+
+
+def test_a_pod_that_was_refused_for_its_uid_is_told_of() -> None:
+    """It was one of `answers`, which nobody reads, and that was all."""
+    clock, executor, lines = VirtualClock(), ManualExecutor(), list[str]()
+    source = Answering(Reading(pods=[WEB, Pod(uid="u", name="twin", containers=WEB.containers)]))
+    sources = PodSources({"api": source}, executor=executor, clock=clock)
+    sources.tell_faults(lines.append)
+    for one in (source.answer, Reading(pods=[WEB])):
+        source.answer = one
+        sources.hurry("api")
+        clock.advance(1)
+        sources.run_until_quiet()
+        executor.run_all()
+        sources.run_until_quiet()
+    assert lines[0].startswith(
+        "pod default/twin (u) of source api: default/twin from api: its uid u is that of"
+    )
+    assert lines[1:] == ["pod default/twin (u) of source api: no fault any more"]
