@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import posixpath
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["kubelet_config", "read_kubelet_config"]
 
+_PATHS: Final = ("staticPodPath", "resolvConf", "podLogsDir")
+"""What is relative to the folder of the file that says it."""
 _KIND: Final = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 
 
 @typed
 def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> KubeletConfig:
-    """A configuration file, in YAML or JSON.
+    """A configuration file, in YAML or JSON; relative paths in it begin in its folder.
 
     Args:
         path: The file.
@@ -34,6 +37,8 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
     Raises:
         DecodeError: It cannot be read, is of another kind, or has fields without a room, without a
             name or with values that make no sense; all of them are named.
+
+    Source: kubelet ``kubeletconfig/configfiles`` for the paths.
     """
     where = str(path)
     try:
@@ -55,7 +60,11 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
     if said != _KIND:
         reason = f"is {said['apiVersion']} {said['kind']}, expected {' '.join(_KIND.values())}"
         raise DecodeError(where, [Fault("$", reason)])
-    return kubelet_config({name: one for name, one in fields.items() if name not in _KIND}, source=where)
+    own = {name: one for name, one in fields.items() if name not in _KIND}
+    for name in _PATHS:
+        if isinstance(one := own.get(name), str) and one:
+            own[name] = posixpath.normpath(Path(path).absolute().parent / one) if one[0] != "/" else one
+    return kubelet_config(own, source=where)
 
 
 @typed

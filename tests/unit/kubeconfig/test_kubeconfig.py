@@ -22,6 +22,7 @@ from nodealloc.kubeconfig import (
     KubeletConfig,
     NodePlan,
     has_app_armor,
+    kubelet_config,
     life_policy,
     machine_capacity,
     node_settings,
@@ -60,6 +61,22 @@ def test_an_empty_configuration_has_the_kubelets_defaults(tmp_path: Path) -> Non
     found = config(tmp_path)
     assert (found.max_pods, found.topology_manager_policy) == (110, "none")
     assert found.file_check_frequency_s == 20.0
+
+
+def test_relative_paths_begin_in_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a kubelet, wherever the program was started; absolute ones and empty ones stay."""
+    here = config(tmp_path, staticPodPath="./pods", resolvConf="../resolv.conf", podLogsDir="logs")
+    folder = str(tmp_path)
+    assert (here.static_pod_path, here.pod_logs_dir) == (f"{folder}/pods", f"{folder}/logs")
+    assert here.resolv_conf == str(tmp_path.parent / "resolv.conf")
+    monkeypatch.chdir(tmp_path)
+    assert read_kubelet_config("kubelet.yaml") == here
+    there = config(tmp_path, staticPodPath="/etc/pods", resolvConf="")
+    assert (there.static_pod_path, there.resolv_conf) == ("/etc/pods", "")
+    with pytest.raises(DecodeError, match="give a path from the root on"):
+        kubelet_config({"podLogsDir": "logs"})
 
 
 def test_what_is_empty_has_the_kubelets_default_too(tmp_path: Path) -> None:
@@ -226,7 +243,6 @@ def test_pods_use_no_pages_that_they_do_not_ask_for(tmp_path: Path) -> None:
         ("memoryThrottlingFactor", 0, "more than 0 and at most 1"),
         ("memoryThrottlingFactor", 1.5, "more than 0 and at most 1"),
         ("memoryThrottlingFactor", "0.5", "a number"),
-        ("podLogsDir", "logs", "a path from the root on"),
         ("podLogsDir", "/a/../b", r"is '/a/\.\./b'; write /b @ \$\.podLogsDir"),
         ("podLogsDir", "//logs/", "write /logs"),
         ("podLogsDir", "/lögs", "ASCII letters"),
