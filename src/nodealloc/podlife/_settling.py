@@ -253,6 +253,8 @@ def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRec
     if acted.failure is None:
         return after
     after = after.failing(name, StartFailure(reason="PostStartHookError", message=acted.failure.message))
+    if cid in after.stopping:
+        return after  # it ends already, and has no more time for another reason
     grace_s = kill_grace_s(own_s=have.pod.termination_grace_period_seconds)
     stopping = Stopping(
         name=name,

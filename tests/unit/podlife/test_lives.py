@@ -8,7 +8,16 @@ import pytest
 from nodealloc.dsw_asw import Summary, World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodLife
-from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, PodRecord, Preparation, Rules
+from nodealloc.podlife import (
+    KUBELET,
+    Ending,
+    EndingKind,
+    LifePolicy,
+    PodRecord,
+    Preparation,
+    Rules,
+    StopReason,
+)
 from nodealloc.podspec import (
     Container,
     ExecAction,
@@ -328,6 +337,26 @@ def test_a_post_start_hook_holds_back_what_comes_behind() -> None:
     node.after(1)
     assert sorted(node.running()) == ["app#0", "proxy#1"]
     assert len(node.hooks.calls) == 2
+
+
+def test_a_hook_that_fails_gives_who_ends_already_no_more_time() -> None:
+    """The container was asked to end for an edit: the deadline that it was told stands."""
+    node = Node()
+    node.executor.held |= {"post-start", "stop"}
+    hooked = attrs.evolve(APP, lifecycle=Lifecycle(post_start=HOOK))
+    node.lives.put(pod(containers=[hooked]))
+    node.after(1)
+    node.lives.put(pod(containers=[attrs.evolve(hooked, image="busybox:2")]))
+    node.after(1)
+    record = node.lives.pods.get("u")
+    assert record is not None
+    assert [one.reason for one in record.stopping.values()] == [StopReason.NONE]
+    node.hooks.answer = lambda _: "no"
+    node.executor.parked.pop(0)()
+    node.after(1)
+    after = node.lives.pods.get("u")
+    assert after is not None
+    assert after.stopping == record.stopping
 
 
 @pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
