@@ -60,11 +60,13 @@ class Forms:
     def given(self, uid: str, name: str, limits: LinuxResources) -> Mapping[str, Quantity]:
         """What a container asks for, by what its runtime was told of it, or less by now.
 
-        One that is to have less is told so after others may have had the rest.
+        One that is to have less is told so after others may have had the rest, and a request of
+        memory without a limit no runtime is told of.
         """
         named = [each for pod in self._forms.get(uid, ()) for each in pod.all_containers if each.name == name]
-        at = max([at for at, one in enumerate(named) if is_told(one, limits)], default=0)
-        return _extreme([one.requests for one in named[at:]], _LEAST) if named else {}
+        told = [at for at, one in enumerate(named) if is_told(one, limits)] or [0]
+        given = [*[named[at] for at in told], *named[told[-1] :]] if named else []
+        return _extreme([one.requests for one in given], _LEAST)
 
 
 def is_told(container: Container, limits: LinuxResources) -> bool:
