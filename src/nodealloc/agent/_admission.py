@@ -72,7 +72,9 @@ class AdmissionPreparer:
             self._forget(pod.uid)
         if isinstance(verdict, MakingRoom) and self._end is not None:
             for uid in verdict.victims:
-                self._end(uid, _PREEMPTED)
+                if self._end(uid, _PREEMPTED) is not False:
+                    # Else the next critical pod would ask for another victim before this one begins to end.
+                    self._node.mark_ending(uid)
         if not isinstance(verdict, Admitted) or self._confined is None:
             return verdict
         return self._confined.not_free(pod) or verdict

@@ -683,6 +683,22 @@ def test_a_critical_pod_ends_others_in_the_fields_words(tmp_path: Path) -> None:
     assert node.sink.statuses["vital"].phase is PodPhase.RUNNING
 
 
+def test_two_critical_pods_that_come_at_once_end_no_more_than_they_need(tmp_path: Path) -> None:
+    """The second one waits for the room that is made already, before its pod has begun to end."""
+    view = NodeView(name="n", allocatable=resources({"cpu": 4, "memory": "1Gi", "pods": 2}))
+    store = FileStore(tmp_path, AGENT_FORMATS)
+    held = NodeAllocator(Snapshot.of(MACHINE, allocators=[]), store, view=view, chain=chain_of())
+    held.start()
+    for uid in ("web", "app"):
+        assert isinstance(held.admit(pod(uid)), Admitted)
+    ended: list[str] = []
+    preparer = AdmissionPreparer(held, end=lambda uid, _why: ended.append(uid))
+    for uid in ("vital", "also"):
+        critical = attrs.evolve(pod(uid), priority=2_000_000_000, priority_class_name="system-node-critical")
+        assert isinstance(preparer.make_ready(critical, NOW), NotYet)
+    assert len(ended) == 1
+
+
 @pytest.mark.parametrize(("last", "reason"), [(True, "OutOfcpu"), (False, "UnexpectedAdmissionError")])
 def test_a_static_pod_that_does_not_fit_is_told_what_is_short(
     tmp_path: Path, last: bool, reason: str
