@@ -131,8 +131,8 @@ PROMISES = {
     "nobody-makes-room": Change(
         "nobody ends for a critical pod",
         "agent/_admission.py",
-        "                self._end(uid, _PREEMPTED)",
-        "                pass",
+        "                if self._end(uid, _PREEMPTED) is not False:",
+        "                if False:",
         "calm",
     ),
     "everybody-makes-room": Change(
