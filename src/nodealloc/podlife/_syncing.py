@@ -31,6 +31,9 @@ from nodealloc.runtime import PodReport, RunState
 
 __all__ = ["Next", "sync"]
 
+_EDITED: Final = frozenset({Why.CHANGED, Why.NOT_NAMED})
+"""Why a container is stopped for an edit."""
+
 _NOTHING: Final[Mapping[str, bool]] = Frozen[str, bool]()
 _NOBODY: Final[Mapping[str, frozenset[str]]] = Frozen[str, frozenset[str]]()
 
@@ -80,11 +83,7 @@ def sync(
     if record.definitions is None:
         record = record.but(definitions=definitions)
     bound = _bound(turn, record)
-    to_stop = _to_stop(turn, plan, bound)
-    if preparing is not None and rules.follows_edits and not plan.ends:
-        # A form that is not ready yet, or may not come in, takes nothing from what runs.
-        edited_out = _edited_out(plan, observed.report)
-        to_stop = tuple([one for one in to_stop if one.container_id not in edited_out])
+    to_stop = _to_stop(turn, plan, bound, is_ready=preparing is None)
     record = _counting(_stopping(turn, record, to_stop, plan), plan, observed)
     if plan.ends and not plan.makes_sandbox:
         return Next(record=record, is_over=True)
@@ -117,10 +116,19 @@ def _bound(turn: Turn, record: PodRecord) -> Decided | None:
     return None if turn.tries_again or look is None or not look.acts else look.decided
 
 
-def _to_stop(turn: Turn, plan: PodPlan, bound: Decided | None) -> tuple[Stop, ...]:
-    """Containers that are to be stopped, in whose order a kubelet stops one after the other."""
-    found = stops_of(plan, turn.observed.report, rules=turn.rules)
-    return found if bound is None else tuple([one for one in found if one.container_id in bound.stops])
+def _to_stop(turn: Turn, plan: PodPlan, bound: Decided | None, *, is_ready: bool) -> tuple[Stop, ...]:
+    """Containers that are to be stopped, in whose order a kubelet stops one after the other.
+
+    A form that is not ready yet, or may not come in, takes nothing from what runs.
+    """
+    report = turn.observed.report
+    found = stops_of(plan, report, rules=turn.rules)
+    if bound is not None:
+        found = tuple([one for one in found if one.container_id in bound.stops])
+    if is_ready or plan.ends or not turn.rules.follows_edits:
+        return found
+    edited_out = _edited_out(plan, report)
+    return tuple([one for one in found if one.container_id not in edited_out])
 
 
 def _edited_out(plan: PodPlan, report: PodReport) -> frozenset[str]:
@@ -129,9 +137,6 @@ def _edited_out(plan: PodPlan, report: PodReport) -> frozenset[str]:
     return frozenset(
         [one.record.id for one in report.containers if one.record.id in stops and one.record.definition]
     )
-
-
-_EDITED: Final = frozenset({Why.CHANGED, Why.NOT_NAMED})
 
 
 def _starts(

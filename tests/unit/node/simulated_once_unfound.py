@@ -68,8 +68,8 @@ ONCE_UNFOUND = {
     "edited-before-ready": Change(
         about="what runs is ended for an edit that may not come in",
         file="podlife/_syncing.py",
-        old="    if preparing is not None and rules.follows_edits and not plan.ends:",
-        new="    if False:",
+        old="    if is_ready or plan.ends or not turn.rules.follows_edits:",
+        new="    if True:",
         seeds="calm",
     ),
     "edited-volume-taken": Change(
