@@ -136,12 +136,10 @@ class Agent(Group):
 
     def _require_drivers(self) -> None:
         """Whoever is forgotten does nothing, and nothing else would say so."""
-        beside = [one for one in self._beside if isinstance(one, Driven)]
-        if len(beside) < len(self._beside):
+        if not all(isinstance(one, Driven) for one in self._beside):
             return  # whom the others start nobody here can tell
-        driven = {id(one) for group in (self, *beside) for one in group.reconcilers()}
         needed = (*self.lives.needs, *(() if self._probing is None else (self._probing,)))
-        forgotten = [one.name for one in needed if not one.is_driven and not _are_in(driven, one)]
+        forgotten = [one.name for one in needed if not one.is_driven and one not in self._beside]
         if forgotten:
             raise ConfigurationError(
                 f"Agent: nobody drives {', '.join(forgotten)}; put each among the members, or `beside` them"
@@ -212,10 +210,6 @@ class Agent(Group):
             self._probing.remove(uid)
         if self._gone is not None:
             done("Agent: gone", self._gone, uid)
-
-
-def _are_in(driven: set[int], group: Driven) -> bool:
-    return all(id(one) in driven for one in group.reconcilers())
 
 
 @attrs.frozen
