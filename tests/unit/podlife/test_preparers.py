@@ -257,6 +257,16 @@ def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
     assert dict(volumes.mounted.snapshot()) == {}
 
 
+def with_scratch() -> tuple[Pod, FakePods]:
+    """A pod whose container uses an empty directory, and a source that has it."""
+    uses = (VolumeUse(name="scratch", path="/scratch"),)
+    volumes = (Volume(name="scratch", kind="emptyDir"),)
+    web = attrs.evolve(a_pod(), volumes=volumes, containers=(attrs.evolve(APP, volumes=uses),))
+    pods = FakePods()
+    pods.put(web)
+    return web, pods
+
+
 class SlowEmptyDir(EmptyDir):
     """One whose mounts wait until a test lets them go on."""
 
@@ -274,11 +284,7 @@ def test_a_pod_waits_for_mounts_that_take_no_longer_than_it_has_patience(tmp_pat
     """With its own thread; who asks it to stop, and a mount that takes longer, end that."""
     root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
     slow = SlowEmptyDir(root, mounter)
-    uses = (VolumeUse(name="scratch", path="/scratch"),)
-    volumes = (Volume(name="scratch", kind="emptyDir"),)
-    web = attrs.evolve(a_pod(), volumes=volumes, containers=(attrs.evolve(APP, volumes=uses),))
-    pods = FakePods()
-    pods.put(web)
+    web, pods = with_scratch()
     with VolumeManager([slow], pods=pods, executor=ThreadExecutor("mounts")) as manager:
         began_s = time.monotonic()
         assert isinstance(VolumePreparer(manager, patience_s=0.05).make_ready(web, NOW), NotYet)
@@ -297,11 +303,7 @@ def test_a_pod_waits_for_mounts_that_take_no_longer_than_it_has_patience(tmp_pat
 def test_a_pod_with_patience_makes_the_passes_that_its_mounts_take(tmp_path: Path) -> None:
     """Whoever drives the manager may be gathering what happens, or be at something else."""
     root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
-    uses = (VolumeUse(name="scratch", path="/scratch"),)
-    volumes = (Volume(name="scratch", kind="emptyDir"),)
-    web = attrs.evolve(a_pod(), volumes=volumes, containers=(attrs.evolve(APP, volumes=uses),))
-    pods = FakePods()
-    pods.put(web)
+    web, pods = with_scratch()
     manager = VolumeManager([EmptyDir(root, mounter)], pods=pods, executor=ThreadExecutor("mounts"))
     assert isinstance(VolumePreparer(manager).make_ready(web, NOW), NotYet)
     assert manager.has_work
@@ -318,11 +320,7 @@ def test_a_pod_with_patience_makes_the_passes_that_its_mounts_take(tmp_path: Pat
 def test_whoever_takes_volumes_back_hears_that_a_mount_went(tmp_path: Path) -> None:
     """As one that makes them ready hears that it came; of a pod that is gone nothing is kept."""
     root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
-    uses = (VolumeUse(name="scratch", path="/scratch"),)
-    volumes = (Volume(name="scratch", kind="emptyDir"),)
-    web = attrs.evolve(a_pod(), volumes=volumes, containers=(attrs.evolve(APP, volumes=uses),))
-    pods = FakePods()
-    pods.put(web)
+    web, pods = with_scratch()
     manager = VolumeManager([EmptyDir(root, mounter)], pods=pods, executor=InlineExecutor())
     preparer = VolumePreparer(manager)
     preparer.make_ready(web, NOW)

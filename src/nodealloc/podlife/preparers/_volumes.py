@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final
 
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed
@@ -22,7 +21,6 @@ from nodealloc.volumes import VolumeId, VolumeManager
 __all__ = ["BegunPods", "VolumePreparer"]
 
 _SOON_S = 0.1
-_NOT_LOOKED: Final = NotYet(blocker="volumes", message="not looked at yet", after_s=_SOON_S)
 
 
 class VolumePreparer:
@@ -60,12 +58,10 @@ class VolumePreparer:
     def make_ready(self, pod: Pod, cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""
         self._manager.pod_changed(pod.uid)
-        answer: Provided | NotYet = _NOT_LOOKED
         for _ in self._looks(cancel):
-            answer = self._answer(pod)
-            if isinstance(answer, Provided):
-                break
-        return answer
+            if isinstance(answer := self._answer(pod), Provided):
+                return answer
+        return self._answer(pod)
 
     def _answer(self, pod: Pod) -> Provided | NotYet:
         containers = (*pod.all_containers, *pod.ephemeral_containers)
