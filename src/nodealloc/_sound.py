@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from nodealloc.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from nodealloc.podspec import Pod
 
 __all__ = ["require_sound"]
 
 _NO_PART = (".", "..")
 
 
-class _Container(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-class _Pod(Protocol):
-    @property
-    def uid(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def full_name(self) -> str: ...
-    @property
-    def containers(self) -> Sequence[_Container]: ...
-    @property
-    def all_containers(self) -> Sequence[_Container]: ...
-    @property
-    def ephemeral_containers(self) -> Sequence[_Container]: ...
-
-
-def require_sound(pod: _Pod, /) -> None:
+def require_sound(pod: Pod, /) -> None:
     """Look at what a pod is told apart by, and what folders and cgroups are named after.
 
     Raises:
