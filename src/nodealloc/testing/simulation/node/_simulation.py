@@ -22,7 +22,7 @@ from nodealloc.testing.simulation._simulation import Simulation
 from nodealloc.testing.simulation._storage import MachineDisk
 from nodealloc.testing.simulation.node._classes import SeedClass, class_of
 from nodealloc.testing.simulation.node._deeds import Deed, What
-from nodealloc.testing.simulation.node._edits import Editors
+from nodealloc.testing.simulation.node._editors import Editors
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._kill_moments import KillMoments
