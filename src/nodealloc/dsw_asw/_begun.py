@@ -198,7 +198,7 @@ class Begun(Generic[K, W, H, S, R]):
         if isinstance(outcome, Done) and error is None:
             moved = self._records.has_moved(key, operation.generation)
             if step.may_change_nothing:
-                self._rest(operation, moved=moved)
+                self._rest(operation, outcome, moved=moved)
             elif not moved:
                 error = NoProgressError(step.verb)
             if error is None:
@@ -210,13 +210,14 @@ class Begun(Generic[K, W, H, S, R]):
         took_s = 0.0 if outcome.began_s is None else max(0.0, outcome.ended_s - outcome.began_s)
         tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
 
-    def _rest(self, operation: Operation[K, S, R], *, moved: bool) -> None:
+    def _rest(self, operation: Operation[K, S, R], outcome: Done[R], *, moved: bool) -> None:
         """A period is a period, whatever its step found; without one, a change is what to go on with."""
-        if not moved or operation.rest_until_s is not None:
+        until_s = operation.rest_until_s
+        if outcome.again_after_s is not None:
+            until_s = outcome.ended_s + outcome.again_after_s
+        if not moved or until_s is not None:
             with self._bookkeeping.lock:
-                self._bookkeeping.rests.add(
-                    operation.key, operation.step, operation.rest_until_s, spared=moved
-                )
+                self._bookkeeping.rests.add(operation.key, operation.step, until_s, spared=moved)
 
 
 _KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}

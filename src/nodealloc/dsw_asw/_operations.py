@@ -103,7 +103,7 @@ class Operations(Generic[K, S, R]):
 
     def __init__(
         self,
-        perform: Callable[[Step[S], Cancel], R | Failed[R] | Uncertain[R] | Future[R]],
+        perform: Callable[[Step[S], Cancel], R | Done[R] | Failed[R] | Uncertain[R] | Future[R]],
         executor: Executor,
         clock: Clock,
         on_end: Callable[[], None],
@@ -258,10 +258,10 @@ class Operations(Generic[K, S, R]):
                 operation.outcome = Failed(error, began_s=operation.since_s, ended_s=operation.since_s)
             self._over(operation)
 
-    def _outcome(self, answer: R | Failed[R] | Uncertain[R], began_s: float) -> Outcome[R]:
+    def _outcome(self, answer: R | Done[R] | Failed[R] | Uncertain[R], began_s: float) -> Outcome[R]:
         ended_s = self._clock.monotonic_s()
-        if isinstance(answer, Failed | Uncertain):
-            told = cast("Failed[R] | Uncertain[R]", answer)
+        if isinstance(answer, Done | Failed | Uncertain):
+            told = cast("Done[R] | Failed[R] | Uncertain[R]", answer)
             return attrs.evolve(told, began_s=began_s, ended_s=ended_s)
         return Done(answer, began_s=began_s, ended_s=ended_s)
 

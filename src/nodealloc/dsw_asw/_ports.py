@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol
 from typing_extensions import TypeVar
 
 from nodealloc.dsw_asw._plans import Plan, View
-from nodealloc.dsw_asw._steps import Failed, Outcome, Step, Uncertain
+from nodealloc.dsw_asw._steps import Done, Failed, Outcome, Step, Uncertain
 
 if TYPE_CHECKING:
     from nodealloc.dsw_asw._summary import Summary
@@ -75,7 +75,7 @@ class Domain(Protocol[K, W_contra, H, S, R]):
         """
         ...
 
-    def perform(self, step: Step[S], cancel: Cancel, /) -> R | Failed[R] | Uncertain[R] | Future[R]:
+    def perform(self, step: Step[S], cancel: Cancel, /) -> R | Done[R] | Failed[R] | Uncertain[R] | Future[R]:
         """Do a step; called on a worker, never twice at a time within a scope.
 
         A future gives the worker back at once, and the step lasts until it is done: what
@@ -83,7 +83,8 @@ class Domain(Protocol[K, W_contra, H, S, R]):
 
         May be called again for a step that failed or whose end nobody saw.
         Raise any exception for "not done", `UncertainError` where it may have
-        been done; return `Failed` or `Uncertain` where there is more to tell.
+        been done; return `Failed` or `Uncertain` where there is more to tell, and `Done`
+        where a step that `may_change_nothing` rests for a time that shows only now.
         A long call looks at `cancel`, and raises `CancelledError` (of
         `concurrent.futures`) when it stopped because of it.
         """

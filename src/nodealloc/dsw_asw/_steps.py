@@ -55,8 +55,8 @@ class Step(Generic[S_co]):
         may_change_nothing: `Done` may leave the record as it is: a probe that
             succeeds for the thousandth time. The step then rests until the
             `again_at_s` of its plan, or until somebody else changes a record; what
-            its own result changes does not shorten the period. Without
-            `again_at_s` it rests until any record changes.
+            its own result changes does not shorten the period, `Done.again_after_s` replaces it.
+            Without either it rests until any record changes.
     """
 
     scope: StepScope = attrs.field(validator=_makes_sense)
@@ -68,23 +68,30 @@ class Step(Generic[S_co]):
     may_change_nothing: bool = False
 
 
+_not_negative = attrs.validators.optional(attrs.validators.ge(0))
+
+
 @attrs.frozen
 class Done(Generic[R_co]):
     """The step was performed, and this is what it returned.
 
+    `perform` returns its result for this, or this where it knows how long a step that
+    `may_change_nothing` rests.
+
     Attributes:
         result: What `perform` returned.
+        again_after_s: Seconds for which it rests from its end; None until the `again_at_s` of its plan.
         began_s: When a worker took it up, on the engine's clock.
         ended_s: When the call returned.
     """
 
     result: R_co
+    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_not_negative)
     began_s: float = attrs.field(default=0.0, kw_only=True)
     ended_s: float = attrs.field(default=0.0, kw_only=True)
 
 
 _is_an_exception = checked(Exception, "an exception, as it was raised")
-_not_negative = attrs.validators.optional(attrs.validators.ge(0))
 
 
 @attrs.frozen

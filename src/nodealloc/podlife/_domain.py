@@ -122,7 +122,9 @@ class Lives:
             ),
         )
 
-    def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
+    def perform(
+        self, step: Step[Detail], cancel: Cancel, /
+    ) -> Acted | Done[Acted] | Failed[Acted] | Uncertain[Acted]:
         """Do a step."""
         return self._performer.perform(step, cancel)
 

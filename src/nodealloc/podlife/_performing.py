@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 import attrs
 
 from nodealloc._error_words import error_words
-from nodealloc.dsw_asw import Cancel, Clock, Failed, Step, Uncertain, UncertainError
+from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, UncertainError
 from nodealloc.errors import NodeallocError
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
 from nodealloc.podlife._details import (
@@ -126,7 +126,9 @@ class Performer:
         self._failed_pulls = FailedPulls(policy.pulls)
         self._failed_stops: set[str] = set()
 
-    def perform(self, step: Step[Detail], cancel: Cancel, /) -> Acted | Failed[Acted] | Uncertain[Acted]:
+    def perform(
+        self, step: Step[Detail], cancel: Cancel, /
+    ) -> Acted | Done[Acted] | Failed[Acted] | Uncertain[Acted]:
         """Do a step; whatever goes wrong, the next listing is one that began after it."""
         uid = uid_of(step)
         for one in asked_again(self._worlds.pods.get(uid), step.detail):
@@ -145,6 +147,8 @@ class Performer:
             return Uncertain(error, known=Acted(listing=self._listings.hurry(uid)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
             return Failed(error, known=Acted(listing=self._listings.hurry(uid)))
+        if acted.not_yet is not None:
+            return Done(acted, again_after_s=acted.not_yet.after_s)
         if acted.listing is not None:
             within_s = seen_within_s(step.detail, self._worlds.pods.get(uid), self._rules)
             acted = attrs.evolve(acted, listing=self._listings.hurry(uid, within_s))

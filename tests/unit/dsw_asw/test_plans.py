@@ -51,7 +51,7 @@ class Words:
 
     def __init__(self, plan: Callable[[WordView], Plan[str, str]]) -> None:
         self.rule = plan
-        self.act: Callable[[WordStep, Cancel], str | Failed[str]] = lambda step, _: step.detail
+        self.act: Callable[[WordStep, Cancel], str | Done[str] | Failed[str]] = lambda step, _: step.detail
         self.views: list[WordView] = []
 
     def plan(self, view: WordView, /) -> Plan[str, str]:
@@ -59,7 +59,7 @@ class Words:
         self.views.append(view)
         return self.rule(view)
 
-    def perform(self, step: WordStep, cancel: Cancel, /) -> str | Failed[str]:
+    def perform(self, step: WordStep, cancel: Cancel, /) -> str | Done[str] | Failed[str]:
         """As the test says."""
         return self.act(step, cancel)
 
@@ -195,6 +195,21 @@ def test_a_period_is_a_period_whatever_its_step_found(is_remembered: bool) -> No
         assert desk.turn().started == 1
         desk.actual.drop("pod", by="somebody else")
         assert desk.turn().started == 1
+
+
+def test_a_step_rests_for_as_long_as_it_says_itself() -> None:
+    """Whoever is asked may know when to be asked again; the period of the plan is for those who do not."""
+    desk, waits = Desk(probing), iter([3.0, None, 0.5])
+    desk.domain.act = lambda _step, _cancel: Done("well", again_after_s=next(waits))
+    desk.desired.put("pod", "probed")
+    assert desk.turn().started == 1
+    for rest_s in (3.0, 10.0, 0.5):
+        desk.clock.advance(rest_s - 0.1)
+        assert desk.turn().started == 0
+        desk.clock.advance(0.1)
+        if rest_s > 0.5:
+            assert desk.turn().started == 1
+    assert desk.reconciler.failures("pod") == ()
 
 
 def test_what_rests_is_done_again_when_a_record_changes_or_somebody_asks() -> None:

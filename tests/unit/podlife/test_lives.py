@@ -115,6 +115,22 @@ def test_a_part_that_is_not_ready_is_asked_again_and_sooner_when_its_world_chang
     assert node.running() == ["app#0"]
 
 
+@pytest.mark.parametrize(("after_s", "least", "most"), [(0.25, 9, 11), (3, 1, 1)])
+def test_a_part_is_asked_again_after_the_time_that_it_named(after_s: float, least: int, most: int) -> None:
+    """From its first answer on, as it is made ready and as it is taken back."""
+    waits = NotYet(blocker="volumes", message="busy", after_s=after_s)
+    part = FakePreparer(answer=lambda _: waits, blocks=lambda _: waits)
+    node = Node(preparations=[Preparation(name="volumes", why="a test", by=part)])
+    node.after(1)
+    node.lives.put(pod())
+    node.after(2.5)
+    made = len(part.calls)
+    assert least <= made <= most
+    node.lives.remove("u")
+    node.after(2.5)
+    assert least <= len(part.calls) - made <= most
+
+
 def test_pods_whose_parts_take_long_are_planned_no_more_often() -> None:
     """Their ends are waited for: many pods that wait for a worker cost nothing meanwhile."""
     node = Node(preparations=[Preparation(name="volumes", why="a test", by=FakePreparer())])
