@@ -18,6 +18,7 @@ from nodealloc.podstatus._ports import Sink
 from nodealloc.podstatus._rules import Rules
 from nodealloc.podstatus._status import status_of
 from nodealloc.podstatus._taking import Told, end_status, leave, take_status
+from nodealloc.runtime import RunState
 
 __all__ = ["Delivery", "Part", "Telling", "Tellings"]
 
@@ -149,7 +150,8 @@ class Tellings(Generic[W]):
         if view.want is not None:
             true = self._true(view, view.want, now_unix_s)
             if isinstance(true, _Until):
-                return Plan(again_at_s=true.at_s)
+                told = None if have is None or have.is_told else self._step(view.key, have)
+                return Plan(steps=() if told is None else (told,), again_at_s=true.at_s)
         elif have is None or self._may_come(view):
             return Plan()
         else:
@@ -180,11 +182,14 @@ class Tellings(Generic[W]):
         """
         have, key = view.have, view.key
         if self._gather_s and have is not None and true is not have and _starts(have) and _starts(true):
-            until_s = self._gathering.setdefault(key, view.now_s) + self._gather_s
+            until_s = self._gathers_until_s(key, view.now_s)
             if view.now_s < until_s:
                 return until_s
         self._gathering.pop(key, None)
         return None
+
+    def _gathers_until_s(self, key: str, now_s: float) -> float:
+        return self._gathering.setdefault(key, now_s) + self._gather_s
 
     def _may_come(self, view: View[str, W, Told, Telling]) -> bool:
         """Whether nobody has said of a remembered pod that it is gone, and it has not been there yet."""
@@ -230,6 +235,11 @@ class Tellings(Generic[W]):
             if record is not None:
                 observed = part.into(observed, record)
         _require_of(key, observed)
+        if self._gather_s and have is not None and _starts(have) and _has_not_begun(observed):
+            # What would be decided waits, so that it is decided once.
+            until_s = self._gathers_until_s(key, view.now_s)
+            if view.now_s < until_s:
+                return _Until(until_s)
         if self._tries is not None:
             observed = self._tries.said(key, observed, now_s=view.now_s, now_unix_s=now_unix_s)
         is_same = before is not None and before.observed == observed
@@ -334,6 +344,17 @@ def _starts(one: Told) -> bool:
             isinstance(each.state, ContainerWaiting) and each.state.reason in _STARTS
             for each in (*status.init_containers, *status.containers)
         )
+    )
+
+
+def _has_not_begun(observed: Observed) -> bool:
+    """Whether a pod is on its way to run by what is known of it: then what is true of it `_starts`, too."""
+    report, theirs = observed.report, observed.source_status
+    return (
+        not (observed.is_ending or observed.refused or observed.start_failures or observed.ends)
+        and not any(observed.counts.values())
+        and (report is None or all(one.record.state is RunState.CREATED for one in report.containers))
+        and (theirs is None or not is_terminal(theirs.phase))
     )
 
 
