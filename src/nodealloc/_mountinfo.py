@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from nodealloc import _attrs as attrs
@@ -73,8 +74,12 @@ def parse_mountinfo(text: str, /) -> list[Mount]:
     return mounts
 
 
+@lru_cache(2048)
 def parse_line(line: str, /) -> Mount | None:
-    """One line of the table, without its newline; None for what is no mount."""
+    """One line of the table, without its newline; None for what is no mount.
+
+    Whoever reads the table reads nearly all of it for another time.
+    """
     # Optional fields stand between the sixth field and a lone hyphen.
     before, hyphen, after = line.partition(" - ")
     # Only the last field can hold blanks: some file systems print options of theirs as they are.

@@ -229,17 +229,15 @@ class Tellings(Generic[W]):
         observed = self._observed(want)
         if observed is None:
             return None
-        if self._settle_s and (until := self._settles(key, observed, view.now_s)) is not None:
+        is_starting = bool(self._gather_s) and have is not None and _starts(have)
+        if not is_starting and (until := self._settles(key, observed, view.now_s)) is not None:
             return until
         for part, record in zip(self._parts, parts, strict=True):
             if record is not None:
                 observed = part.into(observed, record)
         _require_of(key, observed)
-        if self._gather_s and have is not None and _starts(have) and _has_not_begun(observed):
-            # What would be decided waits, so that it is decided once.
-            until_s = self._gathers_until_s(key, view.now_s)
-            if view.now_s < until_s:
-                return _Until(until_s)
+        if is_starting and (until := self._starts_until(key, observed, view.now_s)) is not None:
+            return until
         if self._tries is not None:
             observed = self._tries.said(key, observed, now_s=view.now_s, now_unix_s=now_unix_s)
         is_same = before is not None and before.observed == observed
@@ -247,6 +245,12 @@ class Tellings(Generic[W]):
         if true is not None:
             self._decided[key] = _Decided(records, observed, true.status)
         return true
+
+    def _starts_until(self, key: str, observed: Observed, now_s: float) -> _Until | None:
+        """Until when what changed of a pod on its way to run waits for what is told with it."""
+        if _has_not_begun(observed) and now_s < (until_s := self._gathers_until_s(key, now_s)):
+            return _Until(until_s)
+        return self._settles(key, observed, now_s)
 
     def _settles(self, key: str, observed: Observed, now_s: float) -> _Until | None:
         """Until when what changed waits for what changes with it; that a pod has to end does not wait."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,6 +51,8 @@ class VolumePreparer:
         self._lock = threading.Condition()
         self._count = 0  # of what `mounted` was told
         self._wakes = 0
+        # Of each pod that is made ready now, the last count that is to be told of.
+        self._made_ready: dict[str, int] = {}
         self._mounts: dict[VolumeId, Mapping[str, object]] = {}
         self._changes = manager.actual.watch(self._changed)
         if patience_s:
@@ -58,10 +61,24 @@ class VolumePreparer:
     def make_ready(self, pod: Pod, cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""
         self._manager.pod_changed(pod.uid)
-        for _ in self._looks(cancel):
-            if isinstance(answer := self._answer(pod), Provided):
-                return answer
-        return self._answer(pod)
+        with self._told_at_once(pod.uid):
+            for _ in self._looks(cancel):
+                if isinstance(answer := self._answer(pod), Provided):
+                    return answer
+            return self._answer(pod)
+
+    @contextlib.contextmanager
+    def _told_at_once(self, uid: str) -> Iterator[None]:
+        """What is mounted of a pod meanwhile is told at the end: whoever waits for both looks once."""
+        with self._lock:
+            self._made_ready[uid] = 0
+        try:
+            yield
+        finally:
+            with self._lock:
+                count = self._made_ready.pop(uid, 0)
+            if count:
+                self.mounted.put(uid, count, by="mounts")
 
     def _answer(self, pod: Pod) -> Provided | NotYet:
         containers = (*pod.all_containers, *pod.ephemeral_containers)
@@ -110,11 +127,17 @@ class VolumePreparer:
     def _changed(self) -> None:
         # Records are taken and compared in one step: an older one that came late would hide the next change.
         with self._lock:
-            found = [uid for key in self._changes.take() for uid in self._moved(key)]
-            first, self._count = self._count + 1, self._count + len(found)
+            found = [one for key in self._changes.take() for one in self._moved(key)]
+            due: list[tuple[int, str, bool]] = []
+            for uid, is_mounted in found:
+                self._count += 1
+                if is_mounted and uid in self._made_ready:
+                    self._made_ready[uid] = self._count
+                else:
+                    due.append((self._count, uid, is_mounted))
             self._wakes += 1
             self._lock.notify_all()
-        for count, (uid, is_mounted) in enumerate(found, first):
+        for count, uid, is_mounted in due:
             if is_mounted:
                 self.mounted.put(uid, count, by="mounts")
             else:
