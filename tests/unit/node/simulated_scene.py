@@ -18,16 +18,16 @@ from nodealloc.podfacts import (
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerConfig, LinuxResources, SandboxConfig
 from nodealloc.testing.simulation import SimulatedClock
-from nodealloc.testing.simulation.node import Deed, Deletion, Outside, What
+from nodealloc.testing.simulation.node import Deletion, Environment, Event, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE, Behaviour
-from nodealloc.testing.simulation.node._outside import API
+from nodealloc.testing.simulation.node._environment import API
 
 __all__ = ["APP", "Scene"]
 
 APP = Container(name="app", image=IMAGE)
 
 
-class Slow(Outside):
+class Slow(Environment):
     """Whatever runs does so until it is killed."""
 
     def _behave(self, uid: str, name: str, _attempt: int) -> Behaviour:
@@ -40,18 +40,18 @@ class Scene:
 
     def __init__(self) -> None:
         self.clock = SimulatedClock()
-        self.outside = Slow(self.clock, random.Random(1))
-        self.outside.machine = machine_from_text("2 sockets × 4 cores")
-        self.outside.reserved = CPUSet.of(0)
+        self.environment = Slow(self.clock, random.Random(1))
+        self.environment.machine = machine_from_text("2 sockets × 4 cores")
+        self.environment.reserved = CPUSet.of(0)
         self._boxes: dict[str, str] = {}
 
     def wants(self, uid: str = "u", container: Container = APP, **more: object) -> None:
         """Somebody wants a pod."""
         fields: dict[str, object] = {"name": uid, "namespace": "n", "containers": (container,), **more}
         made = Pod(uid=uid, **fields)  # type: ignore[arg-type]
-        self.outside.pods[API][uid] = self.outside.known[uid] = made
-        self.outside.forms.wanted(made)
-        self.outside.wanted_s[uid] = self.clock.awake_s, self.clock.passed_s
+        self.environment.pods[API][uid] = self.environment.known[uid] = made
+        self.environment.forms.wanted(made)
+        self.environment.wanted_s[uid] = self.clock.awake_s, self.clock.passed_s
         self.happens(What.WANTED, uid=uid)
 
     def runs(
@@ -65,8 +65,8 @@ class Scene:
         starts: bool = True,
     ) -> str:
         """A container is made and started, or only made; its id."""
-        runtime = self.outside.containers
-        box = SandboxConfig(pod=PodIdentity.of(self.outside.known[uid]), hostname=uid)
+        runtime = self.environment.containers
+        box = SandboxConfig(pod=PodIdentity.of(self.environment.known[uid]), hostname=uid)
         if uid not in self._boxes:
             self._boxes[uid] = runtime.run_sandbox(box)
         config = ContainerConfig(
@@ -83,24 +83,24 @@ class Scene:
 
     def crashes(self, container_id: str, code: int = 7) -> None:
         """A container ends by itself."""
-        self.outside.containers.crash(container_id, code)
+        self.environment.containers.crash(container_id, code)
 
     def ends(self, container_id: str, grace_s: float) -> None:
         """A container is asked to end."""
-        self.outside.containers.ask_to_end(container_id, grace_s)
+        self.environment.containers.ask_to_end(container_id, grace_s)
 
     def deleted(self, uid: str = "u", grace_s: float = 10.0) -> None:
         """Somebody wants a pod gone, and the agent has read that."""
-        self.outside.deletions[uid] = Deletion(
+        self.environment.deletions[uid] = Deletion(
             at_s=self.clock.awake_s, passed_s=self.clock.passed_s, grace_s=grace_s
         )
-        self.outside.read[uid] = self.clock.awake_s
+        self.environment.read[uid] = self.clock.awake_s
         self.happens(What.DELETED, uid=uid, value=grace_s)
 
     def reads_end(self, uid: str = "u", grace_s: float = 10.0) -> None:
         """Somebody wants a pod gone, and the agent reads that."""
-        self.outside.reads.to_end(API, uid, grace_s)
-        self.outside.reads.reading(API)()
+        self.environment.reads.to_end(API, uid, grace_s)
+        self.environment.reads.reading(API)()
 
     def told(
         self,
@@ -117,11 +117,11 @@ class Scene:
         conditions = () if ready is None else (PodCondition(type="Ready", status=said),)
         if victim:
             conditions = (*conditions, PodCondition(type="DisruptionTarget", status=ConditionStatus.TRUE))
-        self.outside.tell(
+        self.environment.tell(
             uid,
             PodStatus(phase=phase, conditions=conditions, containers=tuple(containers), reason=reason),
         )
 
     def happens(self, what: What, **fields: object) -> None:
         """Something else."""
-        self.outside.deeds.happen(Deed(what=what, at_s=self.clock.awake_s, **fields))  # type: ignore[arg-type]
+        self.environment.events.happen(Event(what=what, at_s=self.clock.awake_s, **fields))  # type: ignore[arg-type]

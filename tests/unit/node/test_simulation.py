@@ -21,9 +21,9 @@ from nodealloc.testing.simulation.node import (
     CLASSES,
     GUARANTEES,
     PLANTED_FAULTS,
-    Deed,
+    Environment,
+    Event,
     NodeSimulation,
-    Outside,
     What,
     agent,
     class_of,
@@ -234,11 +234,11 @@ def test_a_container_that_ends_again_has_to_wait() -> None:
     """Its checker lets the first restart come at once, and the second one ten seconds after the end."""
     clock = SimulatedClock()
     (kind,) = (one for one in GUARANTEES if one.__name__ == "RestartsWait")
-    checker = kind(Outside(clock, random.Random(1)))
+    checker = kind(Environment(clock, random.Random(1)))
 
     def happens(what: What, after_s: float) -> None:
         clock.advance(after_s)
-        checker.heard(Deed(what=what, at_s=clock.awake_s, uid="uid-1", name="app"))
+        checker.heard(Event(what=what, at_s=clock.awake_s, uid="uid-1", name="app"))
 
     for what in (What.STARTED, What.ENDED, What.STARTED, What.ENDED):
         happens(what, 1.0)
@@ -253,11 +253,11 @@ def test_an_end_counts_from_when_it_may_be_seen(heard_after_s: float, *, fits: b
     """Ten minutes after the last start a container begins anew, also if it ended shortly before."""
     clock = SimulatedClock()
     (kind,) = (one for one in GUARANTEES if one.__name__ == "RestartsWait")
-    checker = kind(Outside(clock, random.Random(1)))
+    checker = kind(Environment(clock, random.Random(1)))
 
     def happens(what: What, after_s: float) -> None:
         clock.advance(after_s)
-        checker.heard(Deed(what=what, at_s=clock.awake_s, uid="uid-1", name="app"))
+        checker.heard(Event(what=what, at_s=clock.awake_s, uid="uid-1", name="app"))
 
     for what, after_s in ((What.STARTED, 1.0), (What.ENDED, 1.0), (What.STARTED, 0.0), (What.ENDED, 596.0)):
         happens(what, after_s)
@@ -272,9 +272,9 @@ def test_containers_are_confined_as_they_were_granted() -> None:
     """In honest lives some containers get one CPU for themselves, and others are moved off it."""
     confined: dict[str, list[CPUSet]] = {}
 
-    def heard(deed: Deed) -> None:
-        if deed.what is What.CONFINED and isinstance(deed.value, CPUSet):
-            confined.setdefault(deed.id, []).append(deed.value)
+    def heard(event: Event) -> None:
+        if event.what is What.CONFINED and isinstance(event.value, CPUSet):
+            confined.setdefault(event.id, []).append(event.value)
 
     def is_alone() -> bool:
         return any(len(cpus[0]) == 1 for cpus in confined.values())
@@ -286,7 +286,7 @@ def test_containers_are_confined_as_they_were_granted() -> None:
         if is_alone() and is_moved():
             return
         with NodeSimulation(turn * len(CLASSES), agent) as node:
-            node.outside.deeds.listen(heard)
+            node.environment.events.listen(heard)
             node.run(at_most=3000)
     pytest.fail(f"{TRIES} honest lives moved nobody, or gave nobody a CPU for itself")
 
@@ -296,7 +296,7 @@ def test_a_look_at_images_takes_no_time_and_fetching_one_does(fault: str) -> Non
     """Who looks may keep others waiting in their threads, which no virtual time would end."""
     with NodeSimulation(0, agent) as node:
         life, clock = node.simulation.life, node.simulation.clock
-        runtime = SimulatedRuntime(life, node.outside.containers, node.outside.outages)
+        runtime = SimulatedRuntime(life, node.environment.containers, node.environment.outages)
 
         def go_on() -> float:
             before_s = clock.monotonic_s()

@@ -21,27 +21,27 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, RestartPolicy
 from nodealloc.testing.simulation import SimulatedClock
-from nodealloc.testing.simulation.node import Deed, Deletion, Outside, Ran, What
+from nodealloc.testing.simulation.node import Deletion, Environment, Event, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
+from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._in_time import EndsInTime
-from nodealloc.testing.simulation.node._outside import API, FILE
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, STARTED
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
 from nodealloc.testing.simulation.node._slowness import StartupFirst
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
-from nodealloc.testing.simulation.node._told import ReadinessStands, ReadyFallsFirst
+from nodealloc.testing.simulation.node._statuses import ReadinessStands, ReadyFallsFirst
 from tests.unit.node.simulated_scene import APP, Scene
 
 RUNS = ContainerStatus(name="app", state=ContainerRunning())
-ASKED_TO_END = Deed(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
+ASKED_TO_END = Event(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
 
 
-def outside(own_s: int) -> Outside:
+def environment(own_s: int) -> Environment:
     """A node with a pod of that grace, whose deletion within 10 s was asked for now."""
-    made = Outside(SimulatedClock(), random.Random(1))
+    made = Environment(SimulatedClock(), random.Random(1))
     made.known["u"] = Pod(
         uid="u",
         name="u",
@@ -56,13 +56,13 @@ def outside(own_s: int) -> Outside:
 def test_who_is_asked_to_end_has_the_time_that_was_given() -> None:
     """At once is too soon where both the pod and its deletion leave time."""
     with pytest.raises(AssertionError, match=r"u/app gets 0 s to end, and 5\.0 s of the pod's are left"):
-        GraceIsGiven(outside(own_s=5)).heard(ASKED_TO_END)
-    GraceIsGiven(outside(own_s=5)).heard(attrs.evolve(ASKED_TO_END, value=5.0))
+        GraceIsGiven(environment(own_s=5)).heard(ASKED_TO_END)
+    GraceIsGiven(environment(own_s=5)).heard(attrs.evolve(ASKED_TO_END, value=5.0))
 
 
 def test_a_pod_that_ended_by_itself_has_its_own_grace_and_no_more() -> None:
     """Its deletion, with a longer one, was asked for before the agent read of it."""
-    GraceIsGiven(outside(own_s=0)).heard(ASKED_TO_END)
+    GraceIsGiven(environment(own_s=0)).heard(ASKED_TO_END)
 
 
 class OneRuns(ReadinessStands):
@@ -73,23 +73,23 @@ class OneRuns(ReadinessStands):
         return {"c"} if uid else set()
 
 
-def told(status: ConditionStatus) -> Deed:
+def told(status: ConditionStatus) -> Event:
     """Somebody is told whether the pod is ready."""
     condition = PodCondition(type="Ready", status=status)
-    return Deed(what=What.TOLD, at_s=1.0, uid="u", value=PodStatus(conditions=(condition,)))
+    return Event(what=What.TOLD, at_s=1.0, uid="u", value=PodStatus(conditions=(condition,)))
 
 
-def ran(came_of_it: str) -> Deed:
+def ran(came_of_it: str) -> Event:
     """A probe of its container was answered."""
-    return Deed(what=What.RAN, at_s=1.0, uid="u", name="app", id="c", value=Ran("ready", came_of_it))
+    return Event(what=What.RAN, at_s=1.0, uid="u", name="app", id="c", value=Ran("ready", came_of_it))
 
 
 def test_readiness_stands_while_probes_pass() -> None:
     """Nothing failed and nothing ended; a probe that passed again counts as one that never failed."""
-    checker = OneRuns(outside(own_s=5))
-    checker.outside.deletions.clear()
-    for deed in (ran("1"), ran("0"), told(ConditionStatus.TRUE)):
-        checker.heard(deed)
+    checker = OneRuns(environment(own_s=5))
+    checker.environment.deletions.clear()
+    for event in (ran("1"), ran("0"), told(ConditionStatus.TRUE)):
+        checker.heard(event)
     with pytest.raises(AssertionError, match="u is told to be not ready, and its containers run as before"):
         checker.heard(told(ConditionStatus.FALSE))
 
@@ -98,27 +98,27 @@ def test_readiness_stands_while_probes_pass() -> None:
 @pytest.mark.parametrize("why", [What.SIGNALLED, What.DOUBLED, What.SANDBOX_ENDED])
 def test_what_was_told_of_who_has_to_end_may_be_taken_back(why: What, *, comes_first: bool) -> None:
     """Its sandbox, or what it was made from, is another one: it runs, and not for long."""
-    checker = OneRuns(outside(own_s=5))
-    checker.outside.deletions.clear()
+    checker = OneRuns(environment(own_s=5))
+    checker.environment.deletions.clear()
     ready, has_to_end = told(ConditionStatus.TRUE), attrs.evolve(ASKED_TO_END, what=why)
-    for deed in (has_to_end, ready) if comes_first else (ready, has_to_end):
-        checker.heard(deed)
+    for event in (has_to_end, ready) if comes_first else (ready, has_to_end):
+        checker.heard(event)
     checker.heard(told(ConditionStatus.FALSE))
 
 
 def test_what_was_told_while_a_probe_just_failed_may_be_taken_back() -> None:
     """Whoever told that it is ready had not heard of the failure yet."""
-    checker = OneRuns(outside(own_s=5))
-    checker.outside.deletions.clear()
-    for deed in (ran("0"), ran("1"), told(ConditionStatus.TRUE), told(ConditionStatus.FALSE)):
-        checker.heard(deed)
+    checker = OneRuns(environment(own_s=5))
+    checker.environment.deletions.clear()
+    for event in (ran("0"), ran("1"), told(ConditionStatus.TRUE), told(ConditionStatus.FALSE)):
+        checker.heard(event)
 
 
 def test_a_pod_that_restarts_comes_to_no_end_without_a_reason() -> None:
     """With a reason it was refused, or made room; one that was sent away may end in any way."""
-    node = outside(own_s=5)
+    node = environment(own_s=5)
     node.pods[API]["u"] = attrs.evolve(node.known["u"], restart_policy=RestartPolicy.ON_FAILURE)
-    failed = Deed(what=What.TOLD, at_s=1.0, uid="u", value=PodStatus(phase=PodPhase.FAILED))
+    failed = Event(what=What.TOLD, at_s=1.0, uid="u", value=PodStatus(phase=PodPhase.FAILED))
     checker = GoesOn(node)
     checker.heard(failed)
     node.deletions.clear()
@@ -130,14 +130,14 @@ def test_a_pod_that_restarts_comes_to_no_end_without_a_reason() -> None:
 
 def vanished(scene: Scene, *between: What) -> AttemptsOnce:
     """What listens, after a start whose record went at once and what happened besides."""
-    checker, counts = AttemptsOnce(scene.outside), StartsAreCounted(scene.outside)
-    scene.outside.deeds.listen(checker.heard)
-    scene.outside.deeds.listen(counts.heard)
+    checker, counts = AttemptsOnce(scene.environment), StartsAreCounted(scene.environment)
+    scene.environment.events.listen(checker.heard)
+    scene.environment.events.listen(counts.heard)
     scene.wants()
     made = scene.runs()
     happens = {
-        What.FORGOT: lambda: scene.outside.containers.vanish(made),
-        What.REMOVED: lambda: scene.outside.containers.remove_container(made),
+        What.FORGOT: lambda: scene.environment.containers.vanish(made),
+        What.REMOVED: lambda: scene.environment.containers.remove_container(made),
         What.TOLD: lambda: scene.told(containers=[RUNS]),
         What.KILLED: lambda: scene.happens(What.KILLED),
     }
@@ -178,10 +178,10 @@ def test_a_start_of_which_somebody_knows_is_not_made_again(between: tuple[What, 
 def test_a_start_before_the_first_agent_is_known_once_an_agent_asks_who_runs(is_seen: bool) -> None:
     """Somebody else started it, and it was gone before that: seed 1179335973 found it."""
     scene = Scene()
-    checker = AttemptsOnce(scene.outside)
-    scene.outside.deeds.listen(checker.heard)
+    checker = AttemptsOnce(scene.environment)
+    scene.environment.events.listen(checker.heard)
     scene.wants()
-    containers = scene.outside.containers
+    containers = scene.environment.containers
     made = scene.runs()
     containers.unseen.add(made)
     if is_seen:
@@ -195,7 +195,7 @@ def test_a_start_before_the_first_agent_is_known_once_an_agent_asks_who_runs(is_
 def test_the_count_of_one_that_waits_says_nothing_of_whether_it_ran(ended: int) -> None:
     """A restart counts from when it was decided; it ran where its end is told."""
     scene = Scene()
-    scene.outside.deeds.listen(AttemptsOnce(scene.outside).heard)
+    scene.environment.events.listen(AttemptsOnce(scene.environment).heard)
     scene.wants()
     made = [scene.runs()]
     scene.crashes(made[0])
@@ -203,7 +203,7 @@ def test_the_count_of_one_that_waits_says_nothing_of_whether_it_ran(ended: int) 
     last = ContainerTerminated(exit=Exited(code=7), container_id=f"sim://{made[ended]}")
     waits = ContainerStatus(name="app", state=ContainerWaiting(), restart_count=1, last_state=last)
     scene.told(containers=[waits])
-    scene.outside.containers.vanish(made[1])
+    scene.environment.containers.vanish(made[1])
     scene.happens(What.KILLED)
     with pytest.raises(AssertionError, match="starts again") if ended else contextlib.nullcontext():
         scene.runs(attempt=1)
@@ -213,7 +213,7 @@ def test_the_count_of_one_that_waits_says_nothing_of_whether_it_ran(ended: int) 
 def test_a_restarted_agent_keeps_a_moment_for_who_may_not_have_heard(is_killed: bool) -> None:
     """Two seconds after a call that failed, where 1.6 s are left of what one that was killed had said."""
     scene = Scene()
-    scene.outside.deeds.listen(OneDeadline(scene.outside).heard)
+    scene.environment.events.listen(OneDeadline(scene.environment).heard)
     scene.wants()
     made = scene.runs()
     scene.deleted(grace_s=5.0)
@@ -230,11 +230,11 @@ def test_a_restarted_agent_keeps_a_moment_for_who_may_not_have_heard(is_killed: 
 def test_a_restart_waits_for_the_hook_of_another_container() -> None:
     """Nothing else of a pod starts while a post-start hook runs; ten seconds after that it has to."""
     scene = Scene()
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(RestartsCome(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(RestartsCome(scene.environment).heard)
     scene.wants(containers=(APP, attrs.evolve(APP, name="slow")))
     ended, slow = scene.runs(), scene.runs(name="slow")
-    scene.outside.containers._behaviours[slow] = Behaviour(
+    scene.environment.containers._behaviours[slow] = Behaviour(
         runs_s=100.0, code=0, leaves_s=1.0, hooks_s=((POST_START, 20.0),)
     )
     scene.crashes(ended)
@@ -254,12 +254,12 @@ def test_an_end_by_a_pods_own_deadline_begins_before_its_deletion_is_read(
 ) -> None:
     """Others may be told for a second from then, or from the agent's start, that it is not ready."""
     scene = Scene()
-    scene.outside.deeds.listen(ReadyFallsFirst(scene.outside).heard)
+    scene.environment.events.listen(ReadyFallsFirst(scene.environment).heard)
     scene.wants(active_deadline_seconds=20)
     made = scene.runs()
     scene.told(ready=True)
     scene.clock.advance(20.0 + over_s)
-    scene.outside.reads.alive_since_s = max(0.0, scene.clock.awake_s - alive_s)
+    scene.environment.reads.alive_since_s = max(0.0, scene.clock.awake_s - alive_s)
     scene.deleted(grace_s=30.0)
     with contextlib.nullcontext() if is_heard else pytest.raises(AssertionError, match="told to be ready"):
         scene.ends(made, 29.0)
@@ -269,8 +269,8 @@ def test_an_end_by_a_pods_own_deadline_begins_before_its_deletion_is_read(
 def test_who_comes_meanwhile_may_make_another_victim_needed(comes: bool) -> None:
     """The first one that was chosen would have stayed, had the second been chosen at once: nobody knew."""
     scene = Scene()
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(VictimsAreNeeded(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(VictimsAreNeeded(scene.environment).heard)
     for uid, cpus in (("small", "2"), ("large", "3"), ("other", "1"), ("critical", "3")):
         scene.clock.advance(5.0)
         scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.parse(cpus)}))
@@ -285,13 +285,13 @@ def test_who_comes_meanwhile_may_make_another_victim_needed(comes: bool) -> None
 def test_a_refusal_may_be_told_of_when_its_reason_is_gone(was_there: bool) -> None:
     """Whoever told of it waited for a call that hung: what was there since the pod was wanted counts."""
     scene, asks = Scene(), attrs.evolve(APP, requests={"cpu": Quantity.of(5), "memory": Quantity()})
-    scene.outside.deeds.listen(RefusalsAreTrue(scene.outside).heard)
+    scene.environment.events.listen(RefusalsAreTrue(scene.environment).heard)
     scene.wants("old", asks)
     scene.clock.advance(5.0)
     if was_there:
         scene.wants("new", asks)
     scene.clock.advance(1.0)
-    scene.outside.gone.add("old")
+    scene.environment.gone.add("old")
     scene.happens(What.GONE, uid="old")
     scene.clock.advance(5.0)
     if not was_there:
@@ -304,8 +304,8 @@ def test_a_refusal_may_be_told_of_when_its_reason_is_gone(was_there: bool) -> No
 def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None:
     """Its start was asked for before its pod was overdue, and took long."""
     scene = Scene()
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(EndsInTime(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(EndsInTime(scene.environment).heard)
     scene.wants(active_deadline_seconds=20)
     scene.runs()
     scene.clock.advance(25.5)
@@ -319,8 +319,8 @@ def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None
 def test_a_sidecar_is_asked_when_what_it_serves_has_ended(*, is_asked: bool) -> None:
     """Until then another one of its pod was asked; where nobody was, somebody is late."""
     scene = Scene()
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(EndsInTime(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(EndsInTime(scene.environment).heard)
     sidecar = attrs.evolve(APP, name="sidecar", restartable=True)
     scene.wants(init_containers=(sidecar,), active_deadline_seconds=20)
     scene.runs(name="sidecar")
@@ -337,12 +337,12 @@ def test_a_sidecar_is_asked_when_what_it_serves_has_ended(*, is_asked: bool) -> 
 def test_a_restart_waits_for_a_critical_pod(waits_s: float, after_s: float, *, is_due: bool) -> None:
     """Its pod may have to make room until that one has a sandbox; its grace later it has ended or goes on."""
     scene = Scene()
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(RestartsCome(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(RestartsCome(scene.environment).heard)
     scene.wants(termination_grace_period_seconds=30)
     scene.crashes(scene.runs())
     scene.wants("critical")
-    scene.outside.pods[FILE]["critical"] = scene.outside.pods[API].pop("critical")
+    scene.environment.pods[FILE]["critical"] = scene.environment.pods[API].pop("critical")
     scene.clock.advance(waits_s)
     scene.runs("critical")
     scene.clock.advance(after_s)
@@ -355,7 +355,7 @@ def test_a_restart_waits_for_a_critical_pod(waits_s: float, after_s: float, *, i
 def test_who_is_unwell_and_has_a_hook_that_failed_ends_for_either(hook: str) -> None:
     """The probe's grace is asked for where the probe alone ends it."""
     scene = Scene()
-    scene.outside.deeds.listen(UnwellGo(scene.outside).heard)
+    scene.environment.events.listen(UnwellGo(scene.environment).heard)
     probe = Probe(exec=ExecAction(command=(LIVE,)), failure_threshold=1, termination_grace_period_seconds=2)
     scene.wants(container=attrs.evolve(APP, liveness_probe=probe))
     made = scene.runs()
@@ -369,7 +369,7 @@ def test_who_is_unwell_and_has_a_hook_that_failed_ends_for_either(hook: str) -> 
 def ends_by_itself(*, main_ends: bool) -> Scene:
     """A pod of two sidecars, of which one was asked to end twenty seconds ago with all of its thirty."""
     scene = Scene()
-    scene.outside.deeds.listen(GraceIsGiven(scene.outside).heard)
+    scene.environment.events.listen(GraceIsGiven(scene.environment).heard)
     sidecars = tuple(attrs.evolve(APP, name=name, restartable=True) for name in ("first", "last"))
     scene.wants(init_containers=sidecars, termination_grace_period_seconds=30)
     main, last = scene.runs(), scene.runs(name="last")
@@ -407,17 +407,17 @@ def test_a_pod_that_goes_on_has_all_the_time_of_its_deletion(*, main_ends: bool)
 def test_only_a_call_that_was_begun_twice_asks_again_whether_a_container_has_started(strays: int) -> None:
     """An executor that begins a call by itself may do so after the answer of the first was told."""
     scene = Scene()
-    checker = StartupFirst(scene.outside)
-    scene.outside.strays = lambda: 0
-    scene.outside.deeds.listen(checker.heard)
+    checker = StartupFirst(scene.environment)
+    scene.environment.strays = lambda: 0
+    scene.environment.events.listen(checker.heard)
     scene.wants(container=attrs.evolve(APP, startup_probe=Probe(exec=ExecAction(command=(STARTED,)))))
     made = scene.runs()
-    asked = Deed(what=What.RAN, at_s=0.0, uid="u", name="app", id=made, value=Ran(STARTED, "0"))
+    asked = Event(what=What.RAN, at_s=0.0, uid="u", name="app", id=made, value=Ran(STARTED, "0"))
     checker.heard(asked)
-    scene.outside.strays = lambda: strays
+    scene.environment.strays = lambda: strays
     up = ContainerStatus(name="app", state=ContainerRunning(), started=True, container_id=f"sim://{made}")
-    scene.outside.tell("u", PodStatus(phase=PodPhase.RUNNING, containers=(up,)))
-    scene.outside.strays = lambda: 9
+    scene.environment.tell("u", PodStatus(phase=PodPhase.RUNNING, containers=(up,)))
+    scene.environment.strays = lambda: 9
     for _ in range(strays):
         checker.heard(asked)
     with pytest.raises(AssertionError, match="is asked whether it has started, and was told to have"):

@@ -39,7 +39,7 @@ from nodealloc.podspec import (
 from nodealloc.runtime import LinuxResources, SandboxConfig
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE
-from nodealloc.testing.simulation.node._outside import API, FILE
+from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._plugins import variable_of
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, READY, STARTED
 from tests.unit.node.simulated_scene import APP, Scene
@@ -85,21 +85,21 @@ def one_of_a_name(scene: Scene) -> None:
 def never_gone(scene: Scene) -> None:
     scene.wants()
     scene.told()
-    scene.outside.let_go("u")
+    scene.environment.let_go("u")
 
 
 def amounts_arrive(scene: Scene) -> None:
     scene.wants(container=sized("1"))
     scene.runs(resources=LinuxResources(cpu_shares=1024))
-    scene.outside.edit(attrs.evolve(scene.outside.known["u"], containers=(sized("2"),)), "2 cpu")
+    scene.environment.edit(attrs.evolve(scene.environment.known["u"], containers=(sized("2"),)), "2 cpu")
 
 
 def edits_take_nothing(scene: Scene) -> None:
-    scene.outside.is_aligned = True
+    scene.environment.is_aligned = True
     scene.wants(container=sized("1", is_own=True))
     made = scene.runs()
     other = attrs.evolve(sized("2", is_own=True), image="busybox:2")
-    scene.outside.edit(attrs.evolve(scene.outside.known["u"], containers=(other,)), "2 cpu")
+    scene.environment.edit(attrs.evolve(scene.environment.known["u"], containers=(other,)), "2 cpu")
     scene.ends(made, 10.0)
 
 
@@ -112,7 +112,7 @@ def attempts_once(scene: Scene) -> None:
     scene.wants()
     made = scene.runs()
     scene.crashes(made)
-    scene.outside.containers.remove_container(made)
+    scene.environment.containers.remove_container(made)
     scene.runs()
 
 
@@ -124,8 +124,8 @@ def finished_stays(scene: Scene) -> None:
 def finished_in_another_sandbox(scene: Scene) -> None:
     scene.wants(restart_policy=RestartPolicy.ON_FAILURE)
     scene.crashes(scene.runs(), 0)
-    scene.outside.containers.run_sandbox(
-        SandboxConfig(pod=PodIdentity.of(scene.outside.known["u"]), hostname="u", attempt=1)
+    scene.environment.containers.run_sandbox(
+        SandboxConfig(pod=PodIdentity.of(scene.environment.known["u"]), hostname="u", attempt=1)
     )
 
 
@@ -133,7 +133,7 @@ def failed_calls_wait(scene: Scene) -> None:
     scene.wants()
     for after_s in (0.0, 0.6, 0.6):
         scene.clock.advance(after_s)
-        scene.outside.outages.failed("run_sandbox", "u")
+        scene.environment.outages.failed("run_sandbox", "u")
 
 
 def init_once(scene: Scene) -> None:
@@ -180,7 +180,7 @@ def sidecars_last(scene: Scene) -> None:
 def restarts_wait(scene: Scene) -> None:
     scene.wants()
     starts_again(scene)
-    scene.crashes(scene.outside.containers.running[0].record.id)
+    scene.crashes(scene.environment.containers.running[0].record.id)
     scene.runs(attempt=2)
 
 
@@ -188,7 +188,7 @@ def unwell_go(command: str) -> Callable[[Scene], None]:
     def does(scene: Scene) -> None:
         probe = probed(command)
         scene.wants(container=attrs.evolve(APP, liveness_probe=probe, startup_probe=probe))
-        scene.outside.containers.sicken(scene.runs(), command)
+        scene.environment.containers.sicken(scene.runs(), command)
 
     return does
 
@@ -196,14 +196,14 @@ def unwell_go(command: str) -> Callable[[Scene], None]:
 def images_stay(scene: Scene) -> None:
     scene.wants()
     scene.runs()
-    scene.outside.containers.remove_image(APP.image)
+    scene.environment.containers.remove_image(APP.image)
 
 
 def newest_stays(scene: Scene) -> None:
     scene.wants()
     made = scene.runs()
     scene.crashes(made)
-    scene.outside.containers.remove_container(made)
+    scene.environment.containers.remove_container(made)
 
 
 def terminal_stays(scene: Scene) -> None:
@@ -247,7 +247,7 @@ def startup_first(scene: Scene) -> None:
 
 
 def slow_costs_itself(scene: Scene) -> None:
-    scene.outside.only_hangs = True
+    scene.environment.only_hangs = True
     scene.wants()
     scene.clock.advance(31.0)
     scene.wants("v")
@@ -255,7 +255,7 @@ def slow_costs_itself(scene: Scene) -> None:
 
 def hooked(scene: Scene) -> str:
     """A container with a hook runs, and only calls that hang go wrong."""
-    scene.outside.only_hangs = True
+    scene.environment.only_hangs = True
     hook = LifecycleHandler(exec=ExecAction(command=(PRE_STOP,)))
     scene.wants(container=attrs.evolve(APP, lifecycle=Lifecycle(pre_stop=hook)))
     made = scene.runs()
@@ -282,7 +282,7 @@ def killed_in_time(scene: Scene) -> None:
 
 
 def mounts_in_time(scene: Scene) -> None:
-    scene.outside.only_hangs = True
+    scene.environment.only_hangs = True
     scene.wants(volumes=(Volume(name="own", kind="emptyDir"), Volume(name="shared", kind="emptyDir")))
     scene.happens(What.MOUNTED, uid="u", id="disk/u/own")
     scene.clock.advance(61.0)
@@ -313,7 +313,7 @@ def ends_are_kept(scene: Scene) -> None:
 def nothing_afterwards(scene: Scene) -> None:
     scene.wants()
     scene.runs()
-    scene.outside.say_gone("u")
+    scene.environment.say_gone("u")
 
 
 def cpus_once(scene: Scene) -> None:
@@ -342,14 +342,14 @@ def init_first(scene: Scene) -> None:
 
 
 def devices_are_well(scene: Scene) -> None:
-    scene.outside.plugins.ill_s["gpu-0"] = scene.clock.awake_s
+    scene.environment.plugins.ill_s["gpu-0"] = scene.clock.awake_s
     scene.clock.advance(1.0)
     scene.wants(container=DEVICE)
     scene.runs(env=given("gpu-0"))
 
 
 def cpus_shared(scene: Scene) -> None:
-    scene.outside.say_aligned()
+    scene.environment.say_aligned()
     for uid, cpus in (("u", CPUSet.of(1, 2)), ("v", CPUSet.of(1, 2, 3))):
         scene.wants(uid)
         scene.runs(uid, resources=LinuxResources(cpus=cpus))
@@ -358,11 +358,11 @@ def cpus_shared(scene: Scene) -> None:
 def placement_stands(scene: Scene) -> None:
     scene.wants(container=ALONE)
     made = scene.runs(resources=LinuxResources(cpus=CPUSet.of(1)))
-    scene.outside.containers.update_container(made, LinuxResources(cpus=CPUSet.of(2)))
+    scene.environment.containers.update_container(made, LinuxResources(cpus=CPUSet.of(2)))
 
 
 def aligned(scene: Scene) -> None:
-    scene.outside.say_aligned()
+    scene.environment.say_aligned()
     two = {"cpu": Quantity.of(2), "memory": Quantity.of("1Gi")}
     scene.wants(container=attrs.evolve(APP, requests=two, limits=two))
     scene.runs(resources=LinuxResources(cpus=CPUSet.of(1, 5)))
@@ -374,7 +374,7 @@ def given(ids: str) -> dict[str, str]:
 
 
 def devices_once(scene: Scene) -> None:
-    scene.outside.plugins.are_asked = True
+    scene.environment.plugins.are_asked = True
     for uid in ("u", "v"):
         scene.wants(uid, DEVICE)
         scene.runs(uid, env=given("gpu-0"))
@@ -387,7 +387,7 @@ def devices_stand(scene: Scene) -> None:
 
 
 def devices_aligned(scene: Scene) -> None:
-    scene.outside.say_aligned()
+    scene.environment.say_aligned()
     scene.wants(container=DEVICE)
     scene.runs(env=given("gpu-3"), resources=LinuxResources(cpus=CPUSet.of(1)))
 
@@ -452,7 +452,7 @@ def probes_go_on_early(scene: Scene) -> None:
 
 def deleted_long_ago(scene: Scene, after_s: float = 20.0) -> None:
     """A pod runs, and the agent has read that it had ten seconds to end."""
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants()
     scene.runs()
     scene.clock.advance(100.0)
@@ -462,7 +462,7 @@ def deleted_long_ago(scene: Scene, after_s: float = 20.0) -> None:
 
 
 def ends_in_time_overdue(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants(active_deadline_seconds=20)
     scene.runs()
     scene.clock.advance(30.0)
@@ -470,7 +470,7 @@ def ends_in_time_overdue(scene: Scene) -> None:
 
 
 def ends_in_time_unasked(scene: Scene) -> None:
-    scene.outside.only_tells = True
+    scene.environment.only_tells = True
     scene.wants()
     scene.runs()
     scene.clock.advance(20.0)
@@ -481,15 +481,15 @@ def ends_in_time_unasked(scene: Scene) -> None:
 
 
 def hears_in_time(scene: Scene) -> None:
-    scene.outside.only_ends = True
-    scene.outside.reads.reading(API)
-    scene.outside.reads.changed(API)
+    scene.environment.only_ends = True
+    scene.environment.reads.reading(API)
+    scene.environment.reads.changed(API)
     scene.clock.advance(30.0)
     scene.wants()
 
 
 def hooks_once(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants()
     made = scene.runs()
     for _ in range(2):
@@ -497,16 +497,16 @@ def hooks_once(scene: Scene) -> None:
 
 
 def made_as_wanted(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants()
-    scene.outside.reads.edited(API, "u", "app", "busybox:2")
-    scene.outside.reads.reading(API)()
+    scene.environment.reads.edited(API, "u", "app", "busybox:2")
+    scene.environment.reads.reading(API)()
     scene.clock.advance(10.0)
     scene.runs()
 
 
 def probes_in_time(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants(container=attrs.evolve(APP, liveness_probe=probed(LIVE)))
     made = scene.runs()
     for _ in range(2):
@@ -516,7 +516,7 @@ def probes_in_time(scene: Scene) -> None:
 
 def answered(scene: Scene, container: Container, ran: Ran, *, times: int, ready: bool = False) -> None:
     """A probe answers again and again, and others were told whether its container is ready."""
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants(container=container)
     made = scene.runs()
     scene.told(containers=[attrs.evolve(RUNS, container_id=f"sim://{made}", ready=ready)])
@@ -545,7 +545,7 @@ def ready_counts(scene: Scene) -> None:
 
 def told_nothing(scene: Scene) -> str:
     """A container runs for long, and others were told that it does, or were not."""
-    scene.outside.only_tells = True
+    scene.environment.only_tells = True
     scene.wants()
     made = scene.runs()
     scene.clock.advance(60.0)
@@ -554,9 +554,9 @@ def told_nothing(scene: Scene) -> str:
 
 def told_in_time(scene: Scene) -> None:
     told_nothing(scene)
-    scene.outside.sink.began("u")
+    scene.environment.sink.began("u")
     scene.happens(What.EDITED)
-    scene.outside.sink.ended("u")
+    scene.environment.sink.ended("u")
     scene.clock.advance(60.0)
     scene.happens(What.EDITED)
 
@@ -581,7 +581,7 @@ def reasons_of_victims(scene: Scene) -> None:
 
 
 def deadlines_end_for_nothing(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants(active_deadline_seconds=20)
     made = scene.runs()
     scene.clock.advance(25.0)
@@ -591,10 +591,10 @@ def deadlines_end_for_nothing(scene: Scene) -> None:
 
 def hook_runs(scene: Scene, after: What, value: object = None) -> None:
     """Of two containers one has a hook that takes its time; something happens to it, and the other starts."""
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants(containers=(APP, attrs.evolve(APP, name="other")))
     made = scene.runs()
-    scene.outside.containers.takes_s = lambda container_id, command: 12.0  # type: ignore[method-assign]  # noqa: ARG005
+    scene.environment.containers.takes_s = lambda container_id, command: 12.0  # type: ignore[method-assign]  # noqa: ARG005
     scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(POST_START, "0"))
     scene.happens(after, uid="u", name="app", id=made, value=value)
     scene.clock.advance(5.0)
@@ -607,7 +607,7 @@ def hooks_hold_back(scene: Scene) -> None:
 
 def strangers_go(scene: Scene) -> None:
     scene.wants()
-    scene.outside.containers.intrude(PodIdentity.of(scene.outside.known["u"]), "odd")
+    scene.environment.containers.intrude(PodIdentity.of(scene.environment.known["u"]), "odd")
 
 
 def phase_is_true(scene: Scene) -> None:
@@ -640,7 +640,7 @@ def lost_end_is_told(scene: Scene, *, is_older: bool = False) -> None:
     ids.append(scene.runs(attempt=1))
     told = attrs.evolve(RUNS, image=IMAGE, restart_count=1)
     scene.told(containers=[attrs.evolve(told, container_id=f"sim://{ids[1]}")])
-    scene.outside.containers.vanish(ids[1])
+    scene.environment.containers.vanish(ids[1])
     ids.append(scene.runs(attempt=2))
     again = attrs.evolve(told, restart_count=2)
     scene.told(containers=[attrs.evolve(again, container_id=f"sim://{ids[0 if is_older else 2]}")])
@@ -657,7 +657,7 @@ def starts_are_counted(scene: Scene) -> None:
 
 
 def ending_is_awaited(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     for uid, cpus in (("u", 5), ("v", 4)):
         scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(cpus)}))
         scene.deleted(uid) if uid == "u" else None
@@ -666,12 +666,12 @@ def ending_is_awaited(scene: Scene) -> None:
 
 
 def still_stored(scene: Scene) -> None:
-    scene.outside.files = lambda: {"/store/life.u": b""}
-    scene.outside.say_gone("u")
+    scene.environment.files = lambda: {"/store/life.u": b""}
+    scene.environment.say_gone("u")
 
 
 def restarts_come(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants()
     scene.crashes(scene.runs())
     scene.clock.advance(11.0)
@@ -698,10 +698,10 @@ def ports_once(scene: Scene) -> None:
 
 def criticals_get_room(scene: Scene, reason: str = "OutOfcpu") -> None:
     """A critical pod of four CPUs finds another one of four, and a third one comes later."""
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     for uid in ("u", "v"):
         scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(4)}))
-    scene.outside.pods[FILE]["v"] = scene.outside.pods[API].pop("v")
+    scene.environment.pods[FILE]["v"] = scene.environment.pods[API].pop("v")
     scene.happens(What.WANTED, uid="v")
     if reason:
         scene.told(PodPhase.FAILED, "v", reason=reason)
@@ -715,7 +715,7 @@ def criticals_wait(scene: Scene) -> None:
 
 def victims_are_needed(scene: Scene, others: int = 1) -> None:
     """One or more pods of a CPU each end for a critical one that asks for six of seven."""
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     for cpus, uid in ((1, "u"), *((1, f"v{number}") for number in range(1, others)), (6, "w")):
         scene.clock.advance(5.0)
         scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(cpus)}))
@@ -728,7 +728,7 @@ def victims_are_too_many(scene: Scene) -> None:
 
 
 def nothing_moves(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants()
     scene.runs()
     scene.told(containers=[RUNS])
@@ -740,8 +740,8 @@ def nothing_moves(scene: Scene) -> None:
 def sandbox_stays(scene: Scene) -> None:
     scene.wants()
     scene.crashes(scene.runs())
-    (box,) = scene.outside.containers.sandboxes
-    scene.outside.containers.stop_sandbox(box.record.id)
+    (box,) = scene.environment.containers.sandboxes
+    scene.environment.containers.stop_sandbox(box.record.id)
 
 
 def tells_of_another(scene: Scene) -> None:
@@ -766,19 +766,19 @@ def tells_of_another_time(scene: Scene) -> None:
 def tells_of_another_beginning(scene: Scene) -> None:
     scene.wants()
     for began_s in (5.0, 6.0):
-        scene.outside.tell("u", PodStatus(phase=PodPhase.PENDING, started_unix_s=began_s))
+        scene.environment.tell("u", PodStatus(phase=PodPhase.PENDING, started_unix_s=began_s))
 
 
 def scheduled_anew(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants()
     for since_s in (5.0, 6.0):
         one = PodCondition(type="PodScheduled", status=ConditionStatus.TRUE, last_transition_unix_s=since_s)
-        scene.outside.tell("u", PodStatus(phase=PodPhase.PENDING, conditions=(one,)))
+        scene.environment.tell("u", PodStatus(phase=PodPhase.PENDING, conditions=(one,)))
 
 
 def grace_is_its_own(scene: Scene) -> None:
-    scene.outside.only_ends = True
+    scene.environment.only_ends = True
     scene.wants(container=attrs.evolve(APP, image="busybox:2"), termination_grace_period_seconds=20)
     scene.ends(scene.runs(), 2.0)
 
@@ -794,7 +794,7 @@ def shares(cpus: CPUSet) -> LinuxResources:
 
 
 def cpus_lie_idle(scene: Scene) -> None:
-    scene.outside.is_aligned = True
+    scene.environment.is_aligned = True
     scene.wants()
     scene.runs(resources=shares(CPUSet.of(0, 1, 2, 3)))
     scene.wants("v", ALONE)
@@ -809,7 +809,7 @@ def cpus_not_free(scene: Scene) -> None:
 
 
 def sharers_stay(scene: Scene) -> None:
-    scene.outside.only_hangs = True
+    scene.environment.only_hangs = True
     for uid, last in (("u", 3), ("v", 2)):
         scene.wants(uid)
         scene.runs(uid, resources=shares(CPUSet(range(last + 1))))
@@ -821,11 +821,11 @@ def sharers_stay(scene: Scene) -> None:
 def records_stay(scene: Scene) -> None:
     scene.wants()
     scene.crashes(scene.runs())
-    scene.outside.say_gone("u")
+    scene.environment.say_gone("u")
 
 
 def file_is_damaged(scene: Scene) -> None:
-    scene.outside.files = lambda: {"/store/.nodealloc.damaged-1.life.u": b""}
+    scene.environment.files = lambda: {"/store/.nodealloc.damaged-1.life.u": b""}
     scene.happens(What.KILLED)
 
 
@@ -966,11 +966,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_guarantee_that_is_broken_is_found(name: str) -> None:
-    """By its own checker, in the deed that breaks it or when all is quiet."""
+    """By its own checker, in the event that breaks it or when all is quiet."""
     scene, one = Scene(), BROKEN[name]
     (kind,) = (each for each in GUARANTEES if each.__name__ == name.split(maxsplit=1)[0])
-    checker = kind(scene.outside)
-    scene.outside.deeds.listen(checker.heard)
+    checker = kind(scene.environment)
+    scene.environment.events.listen(checker.heard)
     if one.when == "heard":
         with pytest.raises(AssertionError, match=one.said):
             one.does(scene)
@@ -994,13 +994,13 @@ def test_a_hook_that_is_over_or_cut_short_holds_nothing_back(after: What, value:
     """The other container may start; after a mere probe it may not."""
     scene = Scene()
     (kind,) = (each for each in GUARANTEES if each.__name__ == "HooksHoldBack")
-    scene.outside.deeds.listen(kind(scene.outside).heard)
+    scene.environment.events.listen(kind(scene.environment).heard)
     if value == Ran(READY, "0"):
         with pytest.raises(AssertionError, match="starts, and the post-start hook"):
             hook_runs(scene, after, value)
         return
     hook_runs(scene, after, value)
-    assert len(scene.outside.containers.running) == 2
+    assert len(scene.environment.containers.running) == 2
 
 
 def test_every_guarantee_is_broken_once() -> None:

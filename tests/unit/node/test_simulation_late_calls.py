@@ -20,10 +20,10 @@ def unmounted_below(scene: Scene, asked_s: float) -> None:
     """A sandbox is run that was asked for at that time, and a volume is taken from its pod."""
     app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
     scene.wants(container=app, volumes=(Volume(name="own", kind="emptyDir"),))
-    config = SandboxConfig(pod=PodIdentity.of(scene.outside.known["u"]), hostname="u")
-    scene.outside.containers.run_sandbox(config, asked_s)
-    checker = MountsAccounted(scene.outside)
-    scene.outside.deeds.listen(checker.heard)
+    config = SandboxConfig(pod=PodIdentity.of(scene.environment.known["u"]), hostname="u")
+    scene.environment.containers.run_sandbox(config, asked_s)
+    checker = MountsAccounted(scene.environment)
+    scene.environment.events.listen(checker.heard)
     scene.happens(What.UNMOUNTED, uid="u", id="own")
 
 
@@ -49,22 +49,22 @@ def test_a_start_that_comes_an_hour_late_may_find_nothing_mounted(asked_s: float
     app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
     scene.wants(container=app, volumes=(Volume(name="own", kind="emptyDir"),))
     made = scene.runs(starts=False)
-    scene.outside.deeds.listen(MountsAccounted(scene.outside).heard)
+    scene.environment.events.listen(MountsAccounted(scene.environment).heard)
     scene.clock.advance(3600.0)
     is_late = asked_s == 0.0
     with contextlib.nullcontext() if is_late else pytest.raises(AssertionError, match="own is not mounted"):
-        scene.outside.containers.start(made, asked_s)
+        scene.environment.containers.start(made, asked_s)
 
 
 @pytest.mark.parametrize("asked_s", [3.0, 11.0])
 def test_a_call_to_end_that_hung_lengthens_nothing(asked_s: float) -> None:
     """It comes after one that was made later, and nobody could take it back; a later one is not longer."""
     scene = Scene()
-    scene.outside.deeds.listen(OneDeadline(scene.outside).heard)
+    scene.environment.events.listen(OneDeadline(scene.environment).heard)
     scene.wants()
     made = scene.runs()
     scene.clock.advance(12.0)
-    scene.outside.containers.ask_to_end(made, 10.0, 10.0)
+    scene.environment.containers.ask_to_end(made, 10.0, 10.0)
     is_later = asked_s > 10.0
     with pytest.raises(AssertionError, match="left of what") if is_later else contextlib.nullcontext():
-        scene.outside.containers.ask_to_end(made, 20.0, asked_s)
+        scene.environment.containers.ask_to_end(made, 20.0, asked_s)

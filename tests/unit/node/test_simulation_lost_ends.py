@@ -28,11 +28,11 @@ def ended(container_id: str) -> ContainerTerminated:
 def vanished() -> tuple[Scene, list[str]]:
     """A container was told to run and vanished, and two more of it were made since; ids of all."""
     scene = Scene()
-    scene.outside.deeds.listen(LostEndIsTold(scene.outside).heard)
+    scene.environment.events.listen(LostEndIsTold(scene.environment).heard)
     scene.wants()
     made = [scene.runs()]
     tells(scene, made[0], RUNS)
-    scene.outside.containers.vanish(made[0])
+    scene.environment.containers.vanish(made[0])
     made.append(scene.runs(attempt=1))
     scene.crashes(made[1])
     made.append(scene.runs(attempt=2))
@@ -73,13 +73,13 @@ def test_one_that_waits_is_told_of_the_newest_end() -> None:
 def test_a_record_that_goes_once_there_is_another_one_changes_nothing() -> None:
     """That it ended was known before."""
     scene = Scene()
-    scene.outside.deeds.listen(LostEndIsTold(scene.outside).heard)
+    scene.environment.events.listen(LostEndIsTold(scene.environment).heard)
     scene.wants()
     made = [scene.runs()]
     tells(scene, made[0], RUNS)
     scene.crashes(made[0])
     made.append(scene.runs(attempt=1))
-    scene.outside.containers.lose(made[0])
+    scene.environment.containers.lose(made[0])
     tells(scene, made[1], ContainerWaiting(reason="CrashLoopBackOff"), ended(made[1]))
 
 

@@ -10,7 +10,7 @@ import pytest
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import RunState
 from nodealloc.testing.simulation import Chance
-from nodealloc.testing.simulation.node import Deed, What
+from nodealloc.testing.simulation.node import Event, What
 from tests.unit.node.simulated_scene import Scene
 
 
@@ -31,19 +31,19 @@ class Outage(Scene):
 
     def __init__(self, fault: str = "", code: int | None = None) -> None:
         super().__init__()
-        self.heard: list[Deed] = []
+        self.heard: list[Event] = []
         self.chance = Chance(Chooses(code))
         self.wants()
         self.made = self.runs()
-        self.outside.deeds.listen(self.heard.append)
+        self.environment.events.listen(self.heard.append)
         self.chance.arm("runtime goes away")
-        assert self.outside.outages.is_away(self.chance)
+        assert self.environment.outages.is_away(self.chance)
         if fault:
             self.chance.arm(fault)
         self.clock.advance(4.9)
-        assert self.outside.outages.is_away(self.chance)
+        assert self.environment.outages.is_away(self.chance)
         self.clock.advance(115.2)
-        assert not self.outside.outages.is_away(self.chance)
+        assert not self.environment.outages.is_away(self.chance)
 
     @property
     def whats(self) -> list[What]:
@@ -52,8 +52,8 @@ class Outage(Scene):
 
     def state(self) -> RunState | None:
         """As it is listed and inspected."""
-        (listed,) = self.outside.outages.listing().pods["u"].containers
-        (seen,) = self.outside.outages.inspect("u", None).containers
+        (listed,) = self.environment.outages.listing().pods["u"].containers
+        (seen,) = self.environment.outages.inspect("u", None).containers
         assert listed.state is seen.record.state
         return listed.state
 
@@ -63,7 +63,7 @@ def test_a_runtime_that_was_away_is_back_within_two_minutes() -> None:
     scene = Outage()
     assert scene.whats == [What.AWAY, What.RESTARTED]
     assert scene.state() is RunState.RUNNING
-    assert not scene.outside.outages.is_excused(scene.made)
+    assert not scene.environment.outages.is_excused(scene.made)
 
 
 @pytest.mark.parametrize(("code", "end"), [(3, Exited(code=3)), (None, ExitUnknown())])
@@ -78,32 +78,32 @@ def test_a_sandbox_may_have_ended_meanwhile() -> None:
     """All that ran in it has ended; what is asked to end in it is excused."""
     scene = Outage("sandbox ends meanwhile")
     assert scene.whats == [What.AWAY, What.RESTARTED, What.ENDED, What.SANDBOX_ENDED]
-    assert [one.record.is_ready for one in scene.outside.containers.sandboxes] == [False]
-    assert scene.outside.outages.is_excused(scene.made)
+    assert [one.record.is_ready for one in scene.environment.containers.sandboxes] == [False]
+    assert scene.environment.outages.is_excused(scene.made)
 
 
 def test_what_was_lost_is_forgotten() -> None:
     """A container that ran has ended, and nothing is left of it."""
     scene = Outage("container is lost meanwhile")
     assert scene.whats == [What.AWAY, What.RESTARTED, What.ENDED, What.FORGOT]
-    assert not scene.outside.containers.reports
+    assert not scene.environment.containers.reports
 
 
 def test_a_record_of_what_ended_before_may_be_lost() -> None:
     """That of a container that runs stays."""
     scene = Outage("record is lost meanwhile")
-    assert len(scene.outside.containers.reports) == 1
+    assert len(scene.environment.containers.reports) == 1
     scene.crashes(scene.made)
-    scene.outside.outages.restart()
-    assert not scene.outside.containers.reports
+    scene.environment.outages.restart()
+    assert not scene.environment.containers.reports
 
 
 def test_a_state_is_unknown_for_a_while() -> None:
     """It is listed and inspected so, and runs all the same."""
     scene = Outage("state is unknown")
     assert scene.state() is RunState.UNKNOWN
-    assert [one.record.id for one in scene.outside.containers.running] == [scene.made]
-    assert scene.outside.outages.is_excused(scene.made)
+    assert [one.record.id for one in scene.environment.containers.running] == [scene.made]
+    assert scene.environment.outages.is_excused(scene.made)
     scene.clock.advance(60.1)
     assert scene.state() is RunState.RUNNING
 
@@ -118,9 +118,9 @@ def test_what_ends_while_its_state_is_unknown_has_ended() -> None:
 def test_a_pod_may_have_two_sandboxes() -> None:
     """Both are ready; containers of both are excused."""
     scene = Outage("second sandbox is ready")
-    boxes = [one.record for one in scene.outside.containers.sandboxes]
+    boxes = [one.record for one in scene.environment.containers.sandboxes]
     assert [(one.attempt, one.is_ready) for one in boxes] == [(0, True), (1, True)]
-    assert scene.outside.outages.is_excused(scene.made)
+    assert scene.environment.outages.is_excused(scene.made)
 
 
 def test_what_somebody_else_started_is_left_alone() -> None:
@@ -128,19 +128,19 @@ def test_what_somebody_else_started_is_left_alone() -> None:
     scene = Scene()
     scene.wants()
     made = scene.runs()
-    scene.outside.containers.strange.add(made)
+    scene.environment.containers.strange.add(made)
     chance = Chance(random.Random(1), {"runtime goes away": 1.0, "container ends meanwhile": 1.0})
-    assert scene.outside.outages.is_away(chance)
+    assert scene.environment.outages.is_away(chance)
     scene.clock.advance(121.0)
     chance.stop()
-    assert not scene.outside.outages.is_away(chance)
-    assert len(scene.outside.containers.running) == 1
+    assert not scene.environment.outages.is_away(chance)
+    assert len(scene.environment.containers.running) == 1
 
 
 def test_a_runtime_refuses_for_a_spell() -> None:
     """It does so from when the fault strikes, for two minutes at most."""
     scene, chance = Scene(), Chance(random.Random(1))
-    outages = scene.outside.outages
+    outages = scene.environment.outages
     assert not outages.refuses(chance)
     chance.arm("runtime refuses for a spell")
     assert outages.refuses(chance)

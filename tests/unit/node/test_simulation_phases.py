@@ -14,8 +14,8 @@ DONE = Exited(code=0)
 
 def listened(scene: Scene) -> Scene:
     """With the checker, on a node on which agents are killed and nothing else goes wrong."""
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(PhaseIsTrue(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(PhaseIsTrue(scene.environment).heard)
     return scene
 
 

@@ -25,15 +25,15 @@ NOT = ConditionStatus.FALSE
 
 def listened(scene: Scene) -> Scene:
     """With the checker, on a node on which agents are killed and nothing else goes wrong."""
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(TimesStand(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(TimesStand(scene.environment).heard)
     return scene
 
 
 def says(scene: Scene, since_s: float, message: str = "") -> None:
     """A pod is told to be not initialized since then."""
     one = PodCondition(type="Initialized", status=NOT, message=message, last_transition_unix_s=since_s)
-    scene.outside.tell("u", PodStatus(phase=PodPhase.PENDING, conditions=(one,)))
+    scene.environment.tell("u", PodStatus(phase=PodPhase.PENDING, conditions=(one,)))
 
 
 def test_since_when_a_pod_waits_does_not_move_with_the_words() -> None:
@@ -68,8 +68,8 @@ def test_what_was_told_a_moment_before_a_kill_may_be_told_otherwise() -> None:
 def test_something_comes_of_a_sidecar_that_waits(waits: bool) -> None:
     """Its time comes by itself; while it runs nothing else is told of its pod."""
     scene = Scene()
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(NothingMoves(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(NothingMoves(scene.environment).heard)
     scene.wants(init_containers=(Container(name="proxy", image="busybox:0", restartable=True),))
     state = ContainerWaiting(reason="CrashLoopBackOff") if waits else ContainerRunning()
 
@@ -77,7 +77,7 @@ def test_something_comes_of_a_sidecar_that_waits(waits: bool) -> None:
         proxy = ContainerStatus(name="proxy", state=state, restart_count=count)
         app = ContainerStatus(name="app", state=ContainerRunning())
         said = PodStatus(phase=PodPhase.RUNNING, init_containers=(proxy,), containers=(app,))
-        scene.outside.tell("u", said)
+        scene.environment.tell("u", said)
 
     scene.runs()
     tells(1)
@@ -93,8 +93,8 @@ def test_something_comes_of_a_sidecar_that_waits(waits: bool) -> None:
 def test_an_edit_is_told_of_once_it_is_read(after_s: float) -> None:
     """A folder is looked at every 20 s; what is told later than that has no reason in it."""
     scene = Scene()
-    scene.outside.only_ends = True
-    scene.outside.deeds.listen(NothingMoves(scene.outside).heard)
+    scene.environment.only_ends = True
+    scene.environment.events.listen(NothingMoves(scene.environment).heard)
     scene.wants()
     scene.runs()
     scene.told(containers=[ContainerStatus(name="app", state=ContainerRunning())])

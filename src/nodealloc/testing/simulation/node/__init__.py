@@ -3,27 +3,27 @@
 ```text
    seed ─▶ class of seeds ─▶ odds of faults
               │
-   wiring(NodePorts) ─▶ the agent      Outside: runtime, volumes, sources, sink, disk
-              ▲    │ calls                 │ deeds, in order
+   wiring(NodePorts) ─▶ the agent      Environment: runtime, volumes, sources, sink, disk
+              ▲    │ calls                 │ events, in order
    killed ────┘    └──▶ ports ────────────▶├──▶ a checker for each guarantee
                         faults, kills      └──▶ the story
 ```
 
 - A *wiring* builds an agent from ports: a group of reconcilers. `agent` is the one
   that ships; yours is any function of that shape.
-- A *deed* is one thing that really happened; checkers hear nothing else.
+- An *event* is one thing that really happened; checkers hear nothing else.
 - A *class of seeds* says which faults a life may have.
 
 `python -m nodealloc.testing.simulation` lives many seeds on all cores.
 """
 
 from nodealloc.testing.simulation.node._classes import CLASSES, SeedClass, class_of
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Deletion, Event, Events, Ran, What
 from nodealloc.testing.simulation.node._fewest import Shrunk, shrunk
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._many import SeedTally
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._parts import AgentParts
 from nodealloc.testing.simulation.node._planted_faults import PLANTED_FAULTS, PlantedFault, spoiled
 from nodealloc.testing.simulation.node._ports import (
@@ -41,14 +41,14 @@ __all__ = [
     "GUARANTEES",
     "PLANTED_FAULTS",
     "AgentParts",
-    "Deed",
-    "Deeds",
     "Deletion",
+    "Environment",
+    "Event",
+    "Events",
     "Guarantee",
     "Line",
     "NodePorts",
     "NodeSimulation",
-    "Outside",
     "PlantedFault",
     "Ran",
     "SeedClass",

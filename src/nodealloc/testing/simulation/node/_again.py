@@ -1,10 +1,10 @@
-"""Checkers of what is tried again: each hears every deed of the node, and remembers what it needs."""
+"""Checkers of what is tried again: each hears every event of the node, and remembers what it needs."""
 
 from __future__ import annotations
 
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = ["FailedCallsWait"]
 
@@ -29,32 +29,32 @@ class FailedCallsWait(Guarantee):
 
     words = "what failed is tried again after a wait, which doubles with each further failure"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._failed: dict[tuple[str, str], tuple[int, float]] = {}
         self._edited_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A call that fails once more has had its wait."""
-        if deed.what is What.KILLED:
+        if event.what is What.KILLED:
             self._failed.clear()
-        elif deed.what is What.EDITED:
-            self._edited_s[deed.uid] = deed.at_s
-        elif deed.what in _ANEW:
-            for key in [key for key in self._failed if deed.uid in (key[1], self._pod_of(key[1]))]:
+        elif event.what is What.EDITED:
+            self._edited_s[event.uid] = event.at_s
+        elif event.what in _ANEW:
+            for key in [key for key in self._failed if event.uid in (key[1], self._pod_of(key[1]))]:
                 del self._failed[key]
-        elif deed.what is What.FAILED and deed.value in _WAIT:
-            key = str(deed.value), deed.id
+        elif event.what is What.FAILED and event.value in _WAIT:
+            key = str(event.value), event.id
             times, at_s = self._failed.get(key, (0, 0.0))
-            if deed.at_s - self._edited_s.get(deed.uid, -_READ_S) < _READ_S:
+            if event.at_s - self._edited_s.get(event.uid, -_READ_S) < _READ_S:
                 times = 0
-            self._failed[key] = times + 1, deed.at_s
+            self._failed[key] = times + 1, event.at_s
             least_s = min(_FIRST_S * 2.0 ** (times - 1), _LONGEST_S) if times else 0.0
             # What an executor begins by itself, it begins without a wait.
-            assert deed.at_s - at_s >= least_s - _SLACK_S or self.outside.strays() or not times, (
-                f"{deed.uid}: {deed.value} of {deed.id} failed {times} times in a row, and is tried again "
-                f"{deed.at_s - at_s:.2f} s later; {least_s:g} s are its wait"
+            assert event.at_s - at_s >= least_s - _SLACK_S or self.environment.strays() or not times, (
+                f"{event.uid}: {event.value} of {event.id} failed {times} times in a row, and is tried again "
+                f"{event.at_s - at_s:.2f} s later; {least_s:g} s are its wait"
             )
 
     def _pod_of(self, id_: str) -> str:
-        return self.outside.containers.pod_of(id_)
+        return self.environment.containers.pod_of(id_)

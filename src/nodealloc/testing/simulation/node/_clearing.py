@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._environment import FILL
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._outside import FILL
 
 __all__ = ["NothingIsLeft", "RecordsGoFirst", "StoreIsWhole"]
 
@@ -19,15 +19,15 @@ class RecordsGoFirst(Guarantee):
 
     words = "when a pod is told gone the runtime has no sandbox and no container of it"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nothing of it is there but what came too late for anybody to wait for."""
-        if deed.what is not What.GONE:
+        if event.what is not What.GONE:
             return
-        containers = self.outside.containers
-        boxes = [one.record.id for one in containers.sandboxes if one.record.pod.uid == deed.uid]
-        runs = [one.record.id for one in containers.reports if one.record.pod.uid == deed.uid]
+        containers = self.environment.containers
+        boxes = [one.record.id for one in containers.sandboxes if one.record.pod.uid == event.uid]
+        runs = [one.record.id for one in containers.reports if one.record.pod.uid == event.uid]
         left = [one for one in (*boxes, *runs) if one not in containers.late | containers.strange]
-        assert not left, f"{deed.uid} is told gone, and the runtime still has {', '.join(left)}"
+        assert not left, f"{event.uid} is told gone, and the runtime still has {', '.join(left)}"
 
 
 class NothingIsLeft(Guarantee):
@@ -37,7 +37,7 @@ class NothingIsLeft(Guarantee):
 
     def emptied(self) -> None:
         """No sandbox, container or mount is there, and the whole node can be given out."""
-        containers, volumes = self.outside.containers, self.outside.volumes
+        containers, volumes = self.environment.containers, self.environment.volumes
         left = [f"{one.record.pod.uid}/{one.record.name}" for one in containers.reports]
         assert not left, f"no pod is wanted, and the runtime still has {', '.join(left)}"
         boxes = [box.record.pod.uid for box in containers.sandboxes]
@@ -45,13 +45,13 @@ class NothingIsLeft(Guarantee):
         mounts = [f"{key} of {uid}" for key, uid in volumes.mounts]
         assert not mounts, f"no pod is wanted, and {', '.join(mounts)} is still mounted"
         self._has_forgotten()
-        untold = self.outside.told.keys() - self.outside.gone
+        untold = self.environment.told.keys() - self.environment.gone
         assert not untold, f"{', '.join(sorted(untold))} was told of, and nobody says that it is gone"
 
     def _has_forgotten(self) -> None:
         """Nothing of a pod that is gone is remembered."""
-        files = self.outside.files()
-        for uid in self.outside.gone if files else ():
+        files = self.environment.files()
+        for uid in self.environment.gone if files else ():
             word = re.compile(rf"{re.escape(uid)}(?!\d)")
             # What a store could not remove of a commit that failed it removes at its next start.
             kept = [path for path in files if word.search(path) and not path.startswith(".")]
@@ -59,10 +59,10 @@ class NothingIsLeft(Guarantee):
 
     def settled(self) -> None:
         """Whoever asks for the whole of an empty node gets it."""
-        runs = {one.record.pod.uid for one in self.outside.containers.running}
-        for uid in self.outside.known:
+        runs = {one.record.pod.uid for one in self.environment.containers.running}
+        for uid in self.environment.known:
             if uid.startswith(FILL) and uid not in runs:
-                told = self.outside.told.get(uid)
+                told = self.environment.told.get(uid)
                 why = "nobody was told why" if told is None else f"{told.reason}: {told.message}"
                 raise AssertionError(
                     f"the node is empty, and {uid}, which asks for a part of it, does not run: {why}"
@@ -74,12 +74,12 @@ class StoreIsWhole(Guarantee):
 
     words = "no file of the agent's store is ever found damaged"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """When a life has ended none was put aside."""
-        if deed.what is What.KILLED:
+        if event.what is What.KILLED:
             self.settled()
 
     def settled(self) -> None:
         """None is put aside."""
-        damaged = [one for one in self.outside.files() if one.rpartition("/")[2].startswith(_ASIDE)]
+        damaged = [one for one in self.environment.files() if one.rpartition("/")[2].startswith(_ASIDE)]
         assert not damaged, f"{damaged[0]} was found damaged by the agent, and nothing but the agent wrote it"

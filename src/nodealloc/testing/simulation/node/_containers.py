@@ -30,7 +30,7 @@ from nodealloc.testing.simulation.node._behaviour import (
     end_reason,
     last_words,
 )
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Ran, What
+from nodealloc.testing.simulation.node._events import Event, Events, Ran, What
 from nodealloc.testing.simulation.node._plugins import RESOURCES, variable_of
 
 __all__ = ["SimulatedContainers"]
@@ -45,7 +45,7 @@ class SimulatedContainers(FakeContainerRuntime):
 
     Args:
         clock: The machine's.
-        deeds: Is told what happens.
+        events: Is told what happens.
         behave: From pod uid, container name and attempt to what it does.
 
     Attributes:
@@ -59,11 +59,11 @@ class SimulatedContainers(FakeContainerRuntime):
     """
 
     def __init__(
-        self, clock: SimulatedClock, deeds: Deeds, behave: Callable[[str, str, int], Behaviour]
+        self, clock: SimulatedClock, events: Events, behave: Callable[[str, str, int], Behaviour]
     ) -> None:
         super().__init__(unix_s=lambda: self._now_unix_s, images=(IMAGE,))
         self._clock = clock
-        self._deeds = deeds
+        self._events = events
         self._behave = behave
         self._now_unix_s = clock.unix_s
         self._due: list[tuple[float, int, str, int]] = []
@@ -145,7 +145,7 @@ class SimulatedContainers(FakeContainerRuntime):
         one = self._containers.get(container_id)
         if one is None or one.record.state is not RunState.RUNNING:
             return 0.0
-        self._say(attrs.evolve(self._deed(What.SIGNALLED, container_id, grace_s), asked_s=asked_s))
+        self._say(attrs.evolve(self._event(What.SIGNALLED, container_id, grace_s), asked_s=asked_s))
         leaves_s = self._behaviours.get(container_id, Behaviour(runs_s=0, code=0, leaves_s=0)).leaves_s
         takes_s = max(0.0, min(grace_s, leaves_s))
         code = 143 if leaves_s <= grace_s and grace_s > 0 else 137
@@ -172,8 +172,8 @@ class SimulatedContainers(FakeContainerRuntime):
         made = super().run_sandbox(config)
         if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
             self.late.add(made)
-        self._deeds.happen(
-            Deed(
+        self._events.happen(
+            Event(
                 what=What.SANDBOX_MADE,
                 at_s=self._clock.awake_s,
                 uid=config.pod.uid,
@@ -212,13 +212,13 @@ class SimulatedContainers(FakeContainerRuntime):
         made = super().create_container(sandbox_id, config, sandbox)
         if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
             self.late.add(made)
-        self._say(attrs.evolve(self._deed(What.MADE, made), asked_s=asked_s))
+        self._say(attrs.evolve(self._event(What.MADE, made), asked_s=asked_s))
         self._confined(made, config.resources)
         for resource in RESOURCES:
             ids = config.env.get(variable_of(resource))
             if ids is not None:
                 self.devices.setdefault(made, {})[resource] = tuple(ids.split(","))
-                self._deeds.happen(attrs.evolve(self._deed(What.GIVEN, made, ids), asked_s=asked_s))
+                self._events.happen(attrs.evolve(self._event(What.GIVEN, made, ids), asked_s=asked_s))
         return made
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
@@ -265,7 +265,7 @@ class SimulatedContainers(FakeContainerRuntime):
         """A call hangs or is slow: about a container, a sandbox, a pod, or "" for the whole node."""
         uid = self.pod_of(about) or about
         id_ = about if about in self._containers else ""
-        self._deeds.happen(Deed(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, id=id_, value=call))
+        self._events.happen(Event(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, id=id_, value=call))
 
     def vanish(self, container_id: str) -> None:
         """It ends, and its record goes with it."""
@@ -285,7 +285,7 @@ class SimulatedContainers(FakeContainerRuntime):
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
         super().remove_image(id)
-        self._deeds.happen(Deed(what=What.IMAGE_REMOVED, at_s=self._clock.awake_s, id=id))
+        self._events.happen(Event(what=What.IMAGE_REMOVED, at_s=self._clock.awake_s, id=id))
 
     def sicken(self, container_id: str, command: str) -> None:
         """A command fails in this container from now on."""
@@ -310,7 +310,7 @@ class SimulatedContainers(FakeContainerRuntime):
             self._happen(What.REMOVED, container_id)
         super().remove_container(container_id)
 
-    # What the outside does to it.
+    # What others do to it.
 
     def intrude(self, pod: PodIdentity, name: str) -> None:
         """Somebody starts a container of that name, in the pod's sandbox or in one of its own."""
@@ -324,7 +324,7 @@ class SimulatedContainers(FakeContainerRuntime):
         super().start_container(made)
         self._behaviours[made] = Behaviour(runs_s=float("inf"), code=0, leaves_s=3.0)
         at_s = self._clock.awake_s
-        self._deeds.happen(Deed(what=What.INTRUDED, at_s=at_s, id=made, value=f"{name} of {pod.uid}"))
+        self._events.happen(Event(what=What.INTRUDED, at_s=at_s, id=made, value=f"{name} of {pod.uid}"))
 
     def end_by_itself(self, container_id: str, exit: Exited | ExitUnknown) -> None:  # noqa: A002 - its name
         """A container that runs has ended, nobody knows how where that is what is said."""
@@ -358,7 +358,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._end(container_id, exit, end_reason(exit.code))
         said = attrs.evolve(self._containers[container_id], message=last_words(container_id, exit.code))
         self._containers[container_id] = said
-        self._say(attrs.evolve(self._deed(What.ENDED, container_id, exit), at_s=at_s))
+        self._say(attrs.evolve(self._event(What.ENDED, container_id, exit), at_s=at_s))
 
     def _kill_all(self, sandbox_id: str) -> None:
         for one in [one for one in self._containers.values() if one.record.sandbox_id == sandbox_id]:
@@ -369,20 +369,20 @@ class SimulatedContainers(FakeContainerRuntime):
     def _of_sandbox(self, what: What, sandbox_id: str) -> None:
         if (box := self._sandboxes.get(sandbox_id)) is not None:
             uid, attempt, at_s = box.record.pod.uid, box.record.attempt, self._clock.awake_s
-            self._deeds.happen(Deed(what=what, at_s=at_s, uid=uid, id=sandbox_id, attempt=attempt))
+            self._events.happen(Event(what=what, at_s=at_s, uid=uid, id=sandbox_id, attempt=attempt))
 
     def _happen(self, what: What, container_id: str, value: object = None) -> None:
-        self._say(self._deed(what, container_id, value))
+        self._say(self._event(what, container_id, value))
 
-    def _say(self, deed: Deed) -> None:
-        if deed.id not in self.strange:
-            self._deeds.happen(deed)
+    def _say(self, event: Event) -> None:
+        if event.id not in self.strange:
+            self._events.happen(event)
 
-    def _deed(self, what: What, container_id: str, value: object = None) -> Deed:
+    def _event(self, what: What, container_id: str, value: object = None) -> Event:
         if (one := self._containers.get(container_id)) is None:
-            raise NoSuchRecordError("deed", container_id)
+            raise NoSuchRecordError("event", container_id)
         record = one.record
-        return Deed(
+        return Event(
             what=what,
             at_s=self._clock.awake_s,
             uid=record.pod.uid,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nodealloc.podspec import Container, Probe
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import ProbesHeard
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import STARTED
 
 __all__ = ["ProbesCount"]
@@ -21,58 +21,58 @@ class ProbesCount(ProbesHeard):
         "a probe that failed, or did well, as often in a row as it says has counted before it is asked again"
     )
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._in_a_row: dict[tuple[str, str], tuple[bool, int, float]] = {}
         self._ends: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Before the next question everybody knows what the answers so far came to."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        if deed.what in {What.KILLED, What.POWER}:
+        if event.what in {What.KILLED, What.POWER}:
             self._in_a_row.clear()
-        elif deed.what is What.SIGNALLED:
-            self._ends.add(deed.id)
-        if not isinstance(deed.value, Ran):
+        elif event.what is What.SIGNALLED:
+            self._ends.add(event.id)
+        if not isinstance(event.value, Ran):
             return
-        self.hear_probe(deed)
-        container = self.container(deed)
+        self.hear_probe(event)
+        container = self.container(event)
         if container is None:
             return
         for probe in _probes(container):
-            if probe.exec is not None and probe.exec.command[0] == deed.value.command:
-                self._is_asked(deed, deed.value, probe, container)
+            if probe.exec is not None and probe.exec.command[0] == event.value.command:
+                self._is_asked(event, event.value, probe, container)
 
-    def _is_asked(self, deed: Deed, ran: Ran, probe: Probe, container: Container) -> None:
-        key = deed.id, ran.command
-        failed, count, at_s = self._in_a_row.get(key, (ran.failed, 0, deed.at_s))
+    def _is_asked(self, event: Event, ran: Ran, probe: Probe, container: Container) -> None:
+        key = event.id, ran.command
+        failed, count, at_s = self._in_a_row.get(key, (ran.failed, 0, event.at_s))
         if probe is container.readiness_probe:
-            if deed.at_s - at_s > _TOLD_S:
-                self._is_told(deed, probe, failed=failed, count=count)
+            if event.at_s - at_s > _TOLD_S:
+                self._is_told(event, probe, failed=failed, count=count)
         else:
             assert not failed or count < probe.failure_threshold, (
-                f"{deed.uid}/{deed.name} is asked again ({ran.command}), "
+                f"{event.uid}/{event.name} is asked again ({ran.command}), "
                 f"and has failed {count} times in a row"
             )
             assert failed or ran.command != STARTED or not count, (
-                f"{deed.uid}/{deed.name} is asked again whether it has started, and has said so"
+                f"{event.uid}/{event.name} is asked again whether it has started, and has said so"
             )
-        self._in_a_row[key] = (ran.failed, count + 1 if failed is ran.failed else 1, deed.at_s)
+        self._in_a_row[key] = (ran.failed, count + 1 if failed is ran.failed else 1, event.at_s)
 
-    def _is_told(self, deed: Deed, probe: Probe, *, failed: bool, count: int) -> None:
-        outside, uid = self.outside, deed.uid
-        ends = deed.id in self._ends or uid in outside.deletions or outside.overdue_s(uid) > -_TOLD_S
-        if ends or self.ends_alone(deed) or uid not in outside.told:
+    def _is_told(self, event: Event, probe: Probe, *, failed: bool, count: int) -> None:
+        environment, uid = self.environment, event.uid
+        ends = event.id in self._ends or uid in environment.deletions or environment.overdue_s(uid) > -_TOLD_S
+        if ends or self.ends_alone(event) or uid not in environment.told:
             return
-        told = next((one for one in outside.told[uid].containers if one.name == deed.name), None)
-        if told is None or not (told.container_id or "").endswith(f"//{deed.id}"):
+        told = next((one for one in environment.told[uid].containers if one.name == event.name), None)
+        if told is None or not (told.container_id or "").endswith(f"//{event.id}"):
             return
         assert not (failed and count >= probe.failure_threshold and told.ready), (
-            f"{uid}/{deed.name} is told to be ready, and has failed {count} times in a row"
+            f"{uid}/{event.name} is told to be ready, and has failed {count} times in a row"
         )
         assert failed or count < probe.success_threshold or told.ready, (
-            f"{uid}/{deed.name} is told not to be ready, and has passed {count} times in a row"
+            f"{uid}/{event.name} is told not to be ready, and has passed {count} times in a row"
         )
 
 

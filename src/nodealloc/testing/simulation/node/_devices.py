@@ -1,13 +1,13 @@
-"""Checkers of devices: each hears every deed of the node, and remembers what it needs."""
+"""Checkers of devices: each hears every event of the node, and remembers what it needs."""
 
 from __future__ import annotations
 
 import math
 
 from nodealloc.podspec import QosClass, qos_class
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._plugins import RESOURCES, node_of
 
 __all__ = ["DevicesAligned", "DevicesAreWell", "DevicesOnce", "DevicesStand", "PluginsAsked"]
@@ -18,23 +18,23 @@ class DevicesOnce(Guarantee):
 
     words = "no device that one container has is another's, and each has as many as it asked for"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whoever starts has its devices alone."""
-        container = self.container(deed) if deed.what is What.STARTED else None
-        if container is None or not self.outside.plugins.are_asked:
+        container = self.container(event) if event.what is What.STARTED else None
+        if container is None or not self.environment.plugins.are_asked:
             return
-        devices = self.outside.containers.devices
-        mine = devices.get(deed.id, {})
+        devices = self.environment.containers.devices
+        mine = devices.get(event.id, {})
         for resource in RESOURCES:
             asked = container.requests[resource].value if resource in container.requests else 0
             had = len(mine.get(resource, ()))
-            assert asked == had, f"{deed.uid}/{deed.name} asked for {asked} {resource} and was given {had}"
+            assert asked == had, f"{event.uid}/{event.name} asked for {asked} {resource} and was given {had}"
         if mine:
-            for one in self.outside.containers.running:
-                other = devices.get(one.record.id, {}) if one.record.id != deed.id else {}
+            for one in self.environment.containers.running:
+                other = devices.get(one.record.id, {}) if one.record.id != event.id else {}
                 for resource, ids in mine.items():
                     both = sorted(set(ids) & set(other.get(resource, ())))
-                    assert not both, f"{both[0]} is {one.record.id}'s and {deed.id}'s, each for itself"
+                    assert not both, f"{both[0]} is {one.record.id}'s and {event.id}'s, each for itself"
 
 
 class DevicesStand(Guarantee):
@@ -42,17 +42,17 @@ class DevicesStand(Guarantee):
 
     words = "devices that a container has stay its own, also when it is started again"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._had: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A container is given what it had."""
-        if deed.what is What.GIVEN:
-            now = dict(self.outside.containers.devices[deed.id])
-            before = self._had.setdefault((deed.uid, deed.name), now)
+        if event.what is What.GIVEN:
+            now = dict(self.environment.containers.devices[event.id])
+            before = self._had.setdefault((event.uid, event.name), now)
             assert all(before[one] == ids for one, ids in now.items() if one in before), (
-                f"{deed.uid}/{deed.name} had {before} and is given {now}"
+                f"{event.uid}/{event.name} had {before} and is given {now}"
             )
             before |= now
 
@@ -62,21 +62,21 @@ class DevicesAreWell(Guarantee):
 
     words = "a device that was told to be ill before somebody wanted a pod is not given to it"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._had: set[tuple[str, str]] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What a container has it keeps; what is new is well."""
-        if deed.what is not What.GIVEN or not isinstance(deed.value, str):
+        if event.what is not What.GIVEN or not isinstance(event.value, str):
             return
-        wanted_s, ill_s = self.outside.wanted_s[deed.uid][0], self.outside.plugins.ill_s
-        for one in deed.value.split(",") if (deed.uid, deed.value) not in self._had else ():
+        wanted_s, ill_s = self.environment.wanted_s[event.uid][0], self.environment.plugins.ill_s
+        for one in event.value.split(",") if (event.uid, event.value) not in self._had else ():
             assert ill_s.get(one, math.inf) >= wanted_s, (
-                f"{deed.uid}/{deed.name} is given {one}, which was ill {wanted_s - ill_s[one]:.1f} s before "
-                "somebody wanted the pod, and ever since"
+                f"{event.uid}/{event.name} is given {one}, which was ill {wanted_s - ill_s[one]:.1f} s "
+                "before somebody wanted the pod, and ever since"
             )
-        self._had.add((deed.uid, deed.value))
+        self._had.add((event.uid, event.value))
 
 
 class PluginsAsked(Guarantee):
@@ -86,31 +86,33 @@ class PluginsAsked(Guarantee):
         "plugins allocate what a container is given, and prepare it before each start where they want that"
     )
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._allocated: set[tuple[str, ...]] = set()
         self._prepared: set[tuple[str, ...]] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What is given was allocated; what wants to be prepared was, since it was given last."""
-        ids = tuple(deed.value.split(",")) if isinstance(deed.value, str) else ()
-        if deed.what is What.ALLOCATED:
+        ids = tuple(event.value.split(",")) if isinstance(event.value, str) else ()
+        if event.what is What.ALLOCATED:
             self._allocated.add(ids)
-        if deed.what is What.PREPARED:
+        if event.what is What.PREPARED:
             self._prepared.add(ids)
-        if deed.what is What.GIVEN:
-            assert ids in self._allocated, f"{deed.uid}/{deed.name} is given {ids}, which nobody allocated"
+        if event.what is What.GIVEN:
+            assert ids in self._allocated, f"{event.uid}/{event.name} is given {ids}, which nobody allocated"
             # As with a kubelet: after its start an agent knows what plugins want when they register again,
             # and a container that it had asked for by then is made without that.
-            asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
-            heard_s = self.outside.plugins.heard_s
+            asked_s = event.at_s if event.asked_s is None else event.asked_s
+            heard_s = self.environment.plugins.heard_s
             if any(
                 mine == ids
                 and RESOURCES[resource].pre_start_required
                 and heard_s.get(resource, math.inf) < asked_s
-                for resource, mine in self.outside.containers.devices[deed.id].items()
+                for resource, mine in self.environment.containers.devices[event.id].items()
             ):
-                assert ids in self._prepared, f"{deed.uid}/{deed.name} is given {ids}, which nobody prepared"
+                assert ids in self._prepared, (
+                    f"{event.uid}/{event.name} is given {ids}, which nobody prepared"
+                )
                 self._prepared.discard(ids)
 
 
@@ -119,18 +121,18 @@ class DevicesAligned(Guarantee):
 
     words = "devices are of the NUMA node of the CPUs that their container has for itself, where they fit"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Who has CPUs of its own has its devices beside them."""
-        if deed.what is not What.STARTED or not self.outside.is_aligned:
+        if event.what is not What.STARTED or not self.environment.is_aligned:
             return
-        pod, container = self.pod(deed.uid), self.container(deed)
-        mine = self.outside.containers.devices.get(deed.id)
+        pod, container = self.pod(event.uid), self.container(event)
+        mine = self.environment.containers.devices.get(event.id)
         if pod is None or container is None or not mine or qos_class(pod) is not QosClass.GUARANTEED:
             return
-        cpus = self.outside.containers.cpus(deed.id)
-        nodes = {one.id for one in self.outside.machine.numa_nodes if not one.cpus.isdisjoint(cpus)}
+        cpus = self.environment.containers.cpus(event.id)
+        nodes = {one.id for one in self.environment.machine.numa_nodes if not one.cpus.isdisjoint(cpus)}
         if len(cpus) * 1000 != container.requests["cpu"].milli_value or len(nodes) > 1:
             return
         for ids in mine.values():
             others = sorted(one for one in ids if node_of(one) not in nodes)
-            assert not others, f"{deed.uid}/{deed.name} has CPUs of node {nodes} and {others[0]} of another"
+            assert not others, f"{event.uid}/{event.name} has CPUs of node {nodes} and {others[0]} of another"

@@ -7,10 +7,10 @@ from collections import Counter
 
 from nodealloc.podfacts import Exited, PodStatus
 from nodealloc.podspec import Container, Probe, RestartPolicy
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import FILE, Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
 from nodealloc.testing.simulation.node._in_time import Owed
-from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP, STARTED
 
 __all__ = ["DeadlinesEnd", "EditsAreMade", "HooksAreRun", "ProbesGoOn", "RestartsCome"]
@@ -45,11 +45,11 @@ class EditsAreMade(Guarantee):
 
     def settled(self) -> None:
         """By now what was edited was started anew."""
-        wanted = {uid: pod for pods in self.outside.pods.values() for uid, pod in pods.items()}
-        for one in self.outside.containers.running:
+        wanted = {uid: pod for pods in self.environment.pods.values() for uid, pod in pods.items()}
+        for one in self.environment.containers.running:
             pod, name = wanted.get(one.record.pod.uid), one.record.name
             for container in () if pod is None else pod.containers:
-                image = self.outside.containers.image_of(one.record.id)
+                image = self.environment.containers.image_of(one.record.id)
                 assert container.name != name or container.image == image, (
                     f"{one.record.pod.uid}/{name} runs from {image}, and {container.image} is wanted"
                 )
@@ -60,43 +60,43 @@ class DeadlinesEnd(RoomHeard):
 
     words = "a pod that may be active for so long ends then, and not before, and that is told as the reason"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ends: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nobody is told that it was there for too long before it was, or that it ended for no reason."""
-        self.hear_probe(deed)
-        self.hear_critical(deed)
-        if deed.what is What.SIGNALLED and self._ends_for_it(deed):
-            self._ends.add(deed.uid)
-        if not isinstance(deed.value, PodStatus):
+        self.hear_probe(event)
+        self.hear_critical(event)
+        if event.what is What.SIGNALLED and self._ends_for_it(event):
+            self._ends.add(event.uid)
+        if not isinstance(event.value, PodStatus):
             return
-        if deed.value.reason == "DeadlineExceeded":
-            left_s = -self.outside.overdue_s(deed.uid)
-            assert left_s <= _EARLY_S, f"{deed.uid} is told to be overdue, and {left_s:.1f} s are left"
-        elif deed.value.phase is not None and deed.value.phase.is_terminal:
-            assert deed.uid not in self._ends, (
-                f"{deed.uid} was there for too long, which ended it, and {deed.value.reason or 'nothing'} "
+        if event.value.reason == "DeadlineExceeded":
+            left_s = -self.environment.overdue_s(event.uid)
+            assert left_s <= _EARLY_S, f"{event.uid} is told to be overdue, and {left_s:.1f} s are left"
+        elif event.value.phase is not None and event.value.phase.is_terminal:
+            assert event.uid not in self._ends, (
+                f"{event.uid} was there for too long, which ended it, and {event.value.reason or 'nothing'} "
                 "is told as the reason"
             )
 
-    def _ends_for_it(self, deed: Deed) -> bool:
+    def _ends_for_it(self, event: Event) -> bool:
         """Whether a main container is asked to end for no other reason."""
-        pod, container = self.pod(deed.uid), self.container(deed)
+        pod, container = self.pod(event.uid), self.container(event)
         return (
-            self.outside.only_ends
+            self.environment.only_ends
             and pod is not None
             and container in pod.containers
-            and deed.uid not in self.outside.deletions
-            and self.outside.overdue_s(deed.uid, is_awake=True) > -_EARLY_S
-            and not (self.ends_alone(deed) or self.makes_room(deed))
+            and event.uid not in self.environment.deletions
+            and self.environment.overdue_s(event.uid, is_awake=True) > -_EARLY_S
+            and not (self.ends_alone(event) or self.makes_room(event))
         )
 
     def settled(self) -> None:
         """Nothing runs of what is overdue."""
-        for one in self.outside.containers.running:
-            late_s = self.outside.overdue_s(one.record.pod.uid, is_awake=True)
+        for one in self.environment.containers.running:
+            late_s = self.environment.overdue_s(one.record.pod.uid, is_awake=True)
             assert late_s < _LATE_S, f"{one.record.pod.uid} runs {late_s:.0f} s after its deadline"
 
 
@@ -105,46 +105,46 @@ class HooksAreRun(Guarantee):
 
     words = "what runs has had its post-start hook run: soon where nothing goes wrong but kills"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._owed = Owed(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
         self._ran: set[str] = set()
         self._started: set[str] = set()
         self._ends: set[str] = set()
         self._over_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whose hook was run to its end, and who waits for that."""
-        container = self.container(deed)
+        container = self.container(event)
         hook = container.lifecycle.post_start if container and container.lifecycle else None
-        if deed.what is What.STARTED:
-            self._started.add(deed.id)
-            if hook is not None and self.outside.only_ends:
-                self._owed.owe(deed.at_s + _HOOKED_S, deed.id)
-        elif deed.what in {What.SIGNALLED, What.ENDED}:
-            self._ends.add(deed.id)
-        elif deed.what is What.KILLED and self.outside.only_ends:
-            self._cut_short(deed.at_s)
-        elif isinstance(deed.value, Ran):
-            if deed.value.command == POST_START:
-                self._ran.add(deed.id)
-                if self.outside.only_ends:
-                    takes_s = self.outside.containers.takes_s(deed.id, POST_START)
-                    self._over_s[deed.id] = deed.at_s + takes_s
+        if event.what is What.STARTED:
+            self._started.add(event.id)
+            if hook is not None and self.environment.only_ends:
+                self._owed.owe(event.at_s + _HOOKED_S, event.id)
+        elif event.what in {What.SIGNALLED, What.ENDED}:
+            self._ends.add(event.id)
+        elif event.what is What.KILLED and self.environment.only_ends:
+            self._cut_short(event.at_s)
+        elif isinstance(event.value, Ran):
+            if event.value.command == POST_START:
+                self._ran.add(event.id)
+                if self.environment.only_ends:
+                    takes_s = self.environment.containers.takes_s(event.id, POST_START)
+                    self._over_s[event.id] = event.at_s + takes_s
                     # One that the agent was killed in is run again, and may do well then.
-                    due_s = deed.at_s + takes_s + _HOOKED_S if deed.value.failed else math.inf
-                    self._owed.owe(due_s, deed.id, _ENDS)
-            self._ends |= {deed.id} if deed.value.command == PRE_STOP else set()
-        for one, *what in self._owed.overdue(deed.at_s):
-            uid = self.outside.containers.pod_of(one)
-            if what == [_AGAIN] and (uid in self.outside.read or self.outside.overdue_s(uid) > 0):
+                    due_s = event.at_s + takes_s + _HOOKED_S if event.value.failed else math.inf
+                    self._owed.owe(due_s, event.id, _ENDS)
+            self._ends |= {event.id} if event.value.command == PRE_STOP else set()
+        for one, *what in self._owed.overdue(event.at_s):
+            uid = self.environment.containers.pod_of(one)
+            if what == [_AGAIN] and (uid in self.environment.read or self.environment.overdue_s(uid) > 0):
                 continue
             assert one in self._ends or what != [_ENDS], f"{one} runs, and its post-start hook failed"
             assert one in self._ran or one in self._ends, f"{one} runs, and its post-start hook was not run"
 
     def _cut_short(self, now_s: float) -> None:
         """Of a hook that the agent was killed in nobody knows what came: it is run again."""
-        killed_s, answered = self.outside.reads.killed_s, self.outside.containers.answered
+        killed_s, answered = self.environment.reads.killed_s, self.environment.containers.answered
         late = [one for one, over_s in self._over_s.items() if over_s > killed_s]
         # Where calls take no time, it had ended all the same.
         for one in [one for one in late if (one, POST_START) not in answered]:
@@ -154,7 +154,7 @@ class HooksAreRun(Guarantee):
 
     def settled(self) -> None:
         """None is left out."""
-        for one in self.outside.containers.running:
+        for one in self.environment.containers.running:
             pod = self.pod(one.record.pod.uid)
             for container in () if pod is None or one.record.id not in self._started else pod.containers:
                 hook = container.lifecycle.post_start if container.lifecycle else None
@@ -169,38 +169,38 @@ class ProbesGoOn(Guarantee):
 
     words = "whoever has a probe is asked again and again, and not before its initial delay"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._asked_s: dict[tuple[str, str], float] = {}
         self._started_s: dict[str, float] = {}
         self._up: set[str] = set()
         self._exact: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """It is asked in time."""
-        if deed.what is What.STARTED:
-            self._started_s[deed.id] = deed.at_s
-            self._exact.add(deed.id)
-        elif deed.what is What.KILLED:
+        if event.what is What.STARTED:
+            self._started_s[event.id] = event.at_s
+            self._exact.add(event.id)
+        elif event.what is What.KILLED:
             # When it started is then known by the wall clock alone.
             self._exact.clear()
-        elif isinstance(deed.value, Ran):
-            command = deed.value.command
-            self._asked_s[deed.id, command] = deed.at_s
-            if deed.value == Ran(STARTED, "0"):
-                self._up.add(deed.id)
-            container = self.container(deed)
-            for probe in () if container is None or deed.id not in self._exact else _probes(container):
-                since_s = deed.at_s - self._started_s[deed.id]
+        elif isinstance(event.value, Ran):
+            command = event.value.command
+            self._asked_s[event.id, command] = event.at_s
+            if event.value == Ran(STARTED, "0"):
+                self._up.add(event.id)
+            container = self.container(event)
+            for probe in () if container is None or event.id not in self._exact else _probes(container):
+                since_s = event.at_s - self._started_s[event.id]
                 is_early = _command(probe) == command and since_s < probe.initial_delay_seconds - _EARLY_S
                 assert not is_early, (
-                    f"{deed.uid}/{deed.name} is asked ({command}) {since_s:.1f} s after its start, "
+                    f"{event.uid}/{event.name} is asked ({command}) {since_s:.1f} s after its start, "
                     f"and {probe.initial_delay_seconds} s are its initial delay"
                 )
 
     def settled(self) -> None:
         """Nobody is forgotten."""
-        for one in self.outside.containers.running:
+        for one in self.environment.containers.running:
             pod, cid = self.pod(one.record.pod.uid), one.record.id
             for container in () if pod is None else pod.containers:
                 if container.name != one.record.name or cid not in self._started_s:
@@ -210,9 +210,9 @@ class ProbesGoOn(Guarantee):
                         continue
                     asked_s = self._asked_s.get((cid, _command(probe)), self._started_s[cid])
                     rests_s = 3 * probe.period_seconds + probe.initial_delay_seconds + _ASKED_S
-                    assert self.outside.awake_s - asked_s <= rests_s, (
+                    assert self.environment.awake_s - asked_s <= rests_s, (
                         f"{one.record.pod.uid}/{container.name} runs, and nobody has asked it "
-                        f"({_command(probe)}) for {self.outside.awake_s - asked_s:.0f} s"
+                        f"({_command(probe)}) for {self.environment.awake_s - asked_s:.0f} s"
                     )
 
 
@@ -224,8 +224,8 @@ class RestartsCome(RoomHeard):
         "unless its pod makes room for a critical one, which ends it"
     )
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._starts: Counter[tuple[str, str]] = Counter()
         self._before_s: dict[tuple[str, str], float] = {}
         self._owed: dict[tuple[str, str], tuple[float, float]] = {}
@@ -235,47 +235,47 @@ class RestartsCome(RoomHeard):
         self._edited_s = -_FETCHED_S
         self._room_s = -math.inf
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """It starts in time."""
-        self.hear_critical(deed)
-        if not self.outside.only_ends:
+        self.hear_critical(event)
+        if not self.environment.only_ends:
             return
-        key = (deed.uid, deed.name)
-        if isinstance(deed.value, Ran) and deed.value.command == POST_START:
+        key = (event.uid, event.name)
+        if isinstance(event.value, Ran) and event.value.command == POST_START:
             # While the hook of one container runs, no other one of its pod starts.
-            over_s = deed.at_s + self.outside.containers.takes_s(deed.id, POST_START)
-            self._hooked_s[deed.uid] = max(over_s, self._hooked_s.get(deed.uid, over_s))
-        if isinstance(deed.value, PodStatus) and deed.value.phase is not None:
-            self._over |= {deed.uid} if deed.value.phase.is_terminal else set()
-        if deed.what in {What.EDITED, What.POWER}:
-            self._edited_s = deed.at_s
+            over_s = event.at_s + self.environment.containers.takes_s(event.id, POST_START)
+            self._hooked_s[event.uid] = max(over_s, self._hooked_s.get(event.uid, over_s))
+        if isinstance(event.value, PodStatus) and event.value.phase is not None:
+            self._over |= {event.uid} if event.value.phase.is_terminal else set()
+        if event.what in {What.EDITED, What.POWER}:
+            self._edited_s = event.at_s
             self._owed.clear()
-        elif deed.what is What.SANDBOX_MADE:
-            if deed.uid in self.outside.pods[FILE]:
-                self._room_s = deed.at_s
-            self._owed = {one: owed for one, owed in self._owed.items() if one[0] != deed.uid}
-        elif deed.what is What.KILLED:
+        elif event.what is What.SANDBOX_MADE:
+            if event.uid in self.environment.pods[FILE]:
+                self._room_s = event.at_s
+            self._owed = {one: owed for one, owed in self._owed.items() if one[0] != event.uid}
+        elif event.what is What.KILLED:
             self._put_off()
-        elif deed.what is What.STARTED:
+        elif event.what is What.STARTED:
             self._starts[key] += 1
             self._owed.pop(key, None)
-            self._before_s[key] = deed.at_s
-        elif deed.what is What.ENDED and self._restarts(deed):
-            if deed.at_s - self._before_s.get(key, deed.at_s) > _ANEW_S + _COMES_S:
+            self._before_s[key] = event.at_s
+        elif event.what is What.ENDED and self._restarts(event):
+            if event.at_s - self._before_s.get(key, event.at_s) > _ANEW_S + _COMES_S:
                 self._starts[key] = 1
             count = self._starts[key]
             waits_s = min(_BACK_OFF_S * 2.0 ** (count - 2), _LONGEST_S) if count > 1 else 0.0
-            fetches_s = _FETCHED_S if deed.at_s - self._edited_s < _FETCHED_S else 0.0
+            fetches_s = _FETCHED_S if event.at_s - self._edited_s < _FETCHED_S else 0.0
             # What ended while nobody looked is seen by the next life.
-            seen_s = max(deed.at_s, self.outside.reads.alive_since_s)
+            seen_s = max(event.at_s, self.environment.reads.alive_since_s)
             self._owed[key] = seen_s, waits_s + _COMES_S + fetches_s
             self._next_s = min(self._next_s, sum(self._owed[key]))
-        if self._next_s < deed.at_s:
-            self._has_come(deed.at_s)
+        if self._next_s < event.at_s:
+            self._has_come(event.at_s)
 
     def _put_off(self) -> None:
         """What ended when nobody looked, or just before that, counts from the start of the next life."""
-        reads = self.outside.reads
+        reads = self.environment.reads
         lost_s = reads.alive_since_s - reads.killed_s + _BACK_S
         self._owed = {
             key: (max(ended_s, reads.alive_since_s), waits_s + _BACK_S)
@@ -293,9 +293,9 @@ class RestartsCome(RoomHeard):
         }
         for (uid, name), due_s in dues.items():
             # While an edit may not come in, nothing of its pod starts.
-            waits = self.outside.forms.is_resized(uid)
-            is_wanted = uid not in self.outside.deletions and uid not in self._over and not waits
-            assert due_s >= now_s or not is_wanted or self.outside.overdue_s(uid) > 0, (
+            waits = self.environment.forms.is_resized(uid)
+            is_wanted = uid not in self.environment.deletions and uid not in self._over and not waits
+            assert due_s >= now_s or not is_wanted or self.environment.overdue_s(uid) > 0, (
                 f"{uid}/{name} has ended, its wait is over, and {now_s - due_s + _COMES_S:.0f} s later "
                 "it does not run"
             )
@@ -304,23 +304,23 @@ class RestartsCome(RoomHeard):
 
     def _is_room_wanted(self) -> bool:
         """Whether a critical pod, which static ones are, has no sandbox yet."""
-        boxed = {one.record.pod.uid for one in self.outside.containers.sandboxes}
-        return bool(self.outside.pods[FILE].keys() - boxed - self._over)
+        boxed = {one.record.pod.uid for one in self.environment.containers.sandboxes}
+        return bool(self.environment.pods[FILE].keys() - boxed - self._over)
 
     def _has_ended_by(self, uid: str) -> float:
         """By when a pod has ended that was chosen to make room; long ago where nobody wanted any."""
         pod = self.pod(uid)
-        if pod is None or uid in self.outside.pods[FILE]:
+        if pod is None or uid in self.environment.pods[FILE]:
             return -math.inf
         return max(self._room_s, self._left_s) + pod.termination_grace_period_seconds + _COMES_S
 
-    def _restarts(self, deed: Deed) -> bool:
+    def _restarts(self, event: Event) -> bool:
         """Whether a main container ended that its policy has start again."""
-        pod, container = self.pod(deed.uid), self.container(deed)
-        if pod is None or container not in pod.containers or deed.uid in self.outside.deletions:
+        pod, container = self.pod(event.uid), self.container(event)
+        if pod is None or container not in pod.containers or event.uid in self.environment.deletions:
             return False
         policy = pod.restart_policy
-        failed = deed.value != Exited(code=0)
+        failed = event.value != Exited(code=0)
         return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and failed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodealloc.podspec import Container, Pod
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._forms import is_told
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
 
@@ -17,14 +17,14 @@ class AmountsArrive(Guarantee):
 
     def settled(self) -> None:
         """By now each has what its pod asks for."""
-        forms = self.outside.forms
-        for uid in [uid for pods in self.outside.pods.values() for uid in pods if forms.is_resized(uid)]:
+        forms = self.environment.forms
+        for uid in [uid for pods in self.environment.pods.values() for uid in pods if forms.is_resized(uid)]:
             short = self._short(uid)
             assert not short, f"{uid}: {', '.join(short)} runs with other amounts than are asked for"
 
     def _short(self, uid: str) -> list[str]:
         """Ids of its containers that run with other amounts than are asked for now."""
-        containers, pod = self.outside.containers, self.outside.known[uid]
+        containers, pod = self.environment.containers, self.environment.known[uid]
         named = {one.name: one for one in pod.all_containers}
         return [
             one.record.id
@@ -41,28 +41,28 @@ class EditsTakeNothing(ProbesHeard):
 
     words = "while an edit may not come in, what runs of its pod runs on"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nobody is asked to end for a form that cannot be had."""
-        self.hear_probe(deed)
-        if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
+        self.hear_probe(event)
+        if event.what is not What.SIGNALLED or event.uid in self.environment.deletions:
             return
-        if not self.outside.is_aligned or not self.is_outdated(deed) or self.ends_by_itself(deed):
+        if not self.environment.is_aligned or not self.is_outdated(event) or self.ends_by_itself(event):
             return
-        image = self.outside.containers.image_of(deed.id)
-        forms = self.outside.forms.of(deed.uid)
-        its = [at for at, form in enumerate(forms) if _image(form, deed.name) == image]
+        image = self.environment.containers.image_of(event.id)
+        forms = self.environment.forms.of(event.uid)
+        its = [at for at, form in enumerate(forms) if _image(form, event.name) == image]
         newer = forms[its[-1] + 1 :] if its else forms
         assert any(_fits(form, forms[0]) for form in newer), (
-            f"{deed.uid}/{deed.name} is asked to end for an edit that may not come in"
+            f"{event.uid}/{event.name} is asked to end for an edit that may not come in"
         )
 
-    def ends_by_itself(self, deed: Deed) -> bool:
+    def ends_by_itself(self, event: Event) -> bool:
         """Whether it may have to end for another reason than an edit."""
         return bool(
-            self.failed_probes(deed)
-            or self.outside.outages.is_excused(deed.id)
-            or self.hook_failed(deed)
-            or self.outside.overdue_s(deed.uid) > 0
+            self.failed_probes(event)
+            or self.environment.outages.is_excused(event.id)
+            or self.hook_failed(event)
+            or self.environment.overdue_s(event.uid) > 0
         )
 
 

@@ -8,7 +8,7 @@ import attrs
 
 from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, Volume, VolumeUse
 from nodealloc.testing.simulation.node._behaviour import IMAGE
-from nodealloc.testing.simulation.node._outside import API, FILE, Outside
+from nodealloc.testing.simulation.node._environment import API, FILE, Environment
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 from nodealloc.testing.simulation.node._pods import OWN, debugged, other_amounts
 
@@ -23,12 +23,12 @@ class Editors:
     """They edit pods where they are: images, amounts, and manifests of static pods.
 
     Args:
-        outside: Where they act.
+        environment: Where they act.
         found: Uids of pods that somebody else ran before; they are left alone.
     """
 
-    def __init__(self, outside: Outside, found: set[str]) -> None:
-        self._outside = outside
+    def __init__(self, environment: Environment, found: set[str]) -> None:
+        self._environment = environment
         self._found = found
         self._images = 0
         self._debugs = 0
@@ -37,32 +37,34 @@ class Editors:
     def edit(self, rng: random.Random) -> None:
         """A container of a pod is to run from another image."""
         if uid := self._to_edit(rng):
-            self._edit(uid, rng.randrange(len(self._outside.known[uid].containers)))
+            self._edit(uid, rng.randrange(len(self._environment.known[uid].containers)))
 
     def correct(self, _rng: random.Random) -> None:
         """What was edited a moment ago is edited once more."""
         uid, place, at_s = self._edited
-        if self._is_wanted(uid) and self._outside.awake_s - at_s < _CORRECTS_S:
+        if self._is_wanted(uid) and self._environment.awake_s - at_s < _CORRECTS_S:
             self._edit(uid, place)
 
     def part_with(self, rng: random.Random) -> None:
         """A pod is edited, and asked to end in the same moment, so that one reading says both."""
         if uid := self._to_edit(rng):
-            self._edit(uid, rng.randrange(len(self._outside.known[uid].containers)))
-            self._outside.ask_to_end(uid, rng.choice((1, 3, 5)))
+            self._edit(uid, rng.randrange(len(self._environment.known[uid].containers)))
+            self._environment.ask_to_end(uid, rng.choice((1, 3, 5)))
 
     def debug(self, rng: random.Random) -> None:
         """Somebody adds a container to a pod, to look at it from within."""
         if uid := self._to_edit(rng):
             self._debugs += 1
-            self._outside.edit(debugged(self._outside.known[uid], name := f"debug-{self._debugs}"), name)
+            self._environment.edit(
+                debugged(self._environment.known[uid], name := f"debug-{self._debugs}"), name
+            )
 
     def alter(self, rng: random.Random) -> None:
         """The manifest of a static pod is edited in place: another image, and a volume more or less."""
-        uids = [uid for uid in self._outside.pods[FILE] if self._goes_on(uid)]
+        uids = [uid for uid in self._environment.pods[FILE] if self._goes_on(uid)]
         if not uids:
             return
-        pod = self._outside.known[uid := rng.choice(uids)]
+        pod = self._environment.known[uid := rng.choice(uids)]
         place = rng.randrange(len(pod.containers))
         self._images += 1
         image = f"{IMAGE.partition(':')[0]}:{self._images}"
@@ -71,59 +73,63 @@ class Editors:
         containers = (*pod.containers[:place], container, *pod.containers[place + 1 :])
         pod = attrs.evolve(pod, containers=containers)
         if rng.random() < _RESIZED_TOO:
-            pod = other_amounts(rng, pod, grows=self._outside.is_aligned)
-        self._outside.reads.edited(FILE, uid, container.name, image)
-        self._outside.edit(pod, f"{container.name} from {image}, {_asked(pod)}")
+            pod = other_amounts(rng, pod, grows=self._environment.is_aligned)
+        self._environment.reads.edited(FILE, uid, container.name, image)
+        self._environment.edit(pod, f"{container.name} from {image}, {_asked(pod)}")
 
     def resize(self, rng: random.Random) -> None:
         """A pod is to have more of the node, or less."""
-        uids = [uid for pods in self._outside.pods.values() for uid in pods if self._goes_on(uid)]
+        uids = [uid for pods in self._environment.pods.values() for uid in pods if self._goes_on(uid)]
         if uids:
-            pod = self._outside.known[rng.choice(uids)]
-            pod = other_amounts(rng, pod, grows=self._outside.is_aligned)
-            self._outside.edit(pod, _asked(pod))
+            pod = self._environment.known[rng.choice(uids)]
+            pod = other_amounts(rng, pod, grows=self._environment.is_aligned)
+            self._environment.edit(pod, _asked(pod))
 
     def calm(self) -> None:
         """Whoever is to have more than it always had asks for that no more."""
-        for uid in [uid for pods in self._outside.pods.values() for uid in pods]:
-            if self._outside.forms.is_resized(uid) and self._is_wanted(uid):
-                least = self._outside.forms.least(self._outside.known[uid])
-                self._outside.edit(least, _asked(least))
+        for uid in [uid for pods in self._environment.pods.values() for uid in pods]:
+            if self._environment.forms.is_resized(uid) and self._is_wanted(uid):
+                least = self._environment.forms.least(self._environment.known[uid])
+                self._environment.edit(least, _asked(least))
 
     def _is_wanted(self, uid: str) -> bool:
-        outside = self._outside
-        return uid not in outside.deletions and any(uid in pods for pods in outside.pods.values())
+        environment = self._environment
+        return uid not in environment.deletions and any(uid in pods for pods in environment.pods.values())
 
     def _goes_on(self, uid: str) -> bool:
         """Whether a pod runs; a static one until somebody ends it: edited later it is another pod."""
-        outside, pod = self._outside, self._outside.known[uid]
+        environment, pod = self._environment, self._environment.known[uid]
         lasts = pod.restart_policy is RestartPolicy.ALWAYS and pod.active_deadline_seconds is None
         return (
             self._is_wanted(uid)
             and uid not in self._found
-            and (lasts or uid not in outside.pods[FILE])
+            and (lasts or uid not in environment.pods[FILE])
             and not any(one.requests.keys() & RESOURCES.keys() for one in pod.all_containers)
-            and bool(outside.containers.running_of(uid))
+            and bool(environment.containers.running_of(uid))
             and not self._is_over(uid)
         )
 
     def _is_over(self, uid: str) -> bool:
-        told = self._outside.told.get(uid)
+        told = self._environment.told.get(uid)
         return told is not None and told.phase is not None and told.phase.is_terminal
 
     def _to_edit(self, rng: random.Random) -> str:
-        outside = self._outside
-        uids = [uid for uid in outside.pods[API] if uid not in outside.deletions and uid not in self._found]
+        environment = self._environment
+        uids = [
+            uid
+            for uid in environment.pods[API]
+            if uid not in environment.deletions and uid not in self._found
+        ]
         return rng.choice(uids) if uids else ""
 
     def _edit(self, uid: str, place: int) -> None:
-        self._edited = uid, place, self._outside.awake_s
-        pod = self._outside.known[uid]
+        self._edited = uid, place, self._environment.awake_s
+        pod = self._environment.known[uid]
         self._images += 1
         other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
         containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
-        self._outside.reads.edited(API, uid, other.name, other.image)
-        self._outside.edit(attrs.evolve(pod, containers=containers), f"{other.name} from {other.image}")
+        self._environment.reads.edited(API, uid, other.name, other.image)
+        self._environment.edit(attrs.evolve(pod, containers=containers), f"{other.name} from {other.image}")
 
 
 def _with_volume(pod: Pod, container: Container, *, has_one: bool) -> tuple[Pod, Container]:

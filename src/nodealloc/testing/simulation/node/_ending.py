@@ -7,9 +7,9 @@ from collections import Counter
 
 from nodealloc.podfacts import PodStatus
 from nodealloc.runtime import RunState
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, STARTED
 
 __all__ = [
@@ -38,68 +38,71 @@ class GraceIsGiven(RoomHeard):
 
     words = "whoever is asked to end has the time that its pod was given"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._asked: set[str] = set()
         self._alone: set[str] = set()
         self._own_ends: dict[str, tuple[float, float]] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """The first signal of a container leaves it what is left of its pod's grace."""
-        self.hear_probe(deed)
-        self.hear_critical(deed)
-        if deed.what is What.SANDBOX_MADE:
-            self._own_ends.pop(deed.uid, None)  # it goes on in this one
-        if isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
+        self.hear_probe(event)
+        self.hear_critical(event)
+        if event.what is What.SANDBOX_MADE:
+            self._own_ends.pop(event.uid, None)  # it goes on in this one
+        if isinstance(event.value, Ran) and event.value.command == PRE_STOP:
             # It began to end for a reason of its own, or of its pod's: that grace counts.
-            self._asked |= {deed.id} if deed.uid not in self.outside.read else set()
-        if deed.what is not What.SIGNALLED or deed.id in self._asked:
+            self._asked |= {event.id} if event.uid not in self.environment.read else set()
+        if event.what is not What.SIGNALLED or event.id in self._asked:
             return
-        if self.ends_alone(deed):
-            self._has_its_own(deed)
+        if self.ends_alone(event):
+            self._has_its_own(event)
             return
-        self._asked.add(deed.id)
-        deletion = self.outside.deletions.get(deed.uid)
-        if self.is_init(deed) or not isinstance(deed.value, float | int):
+        self._asked.add(event.id)
+        deletion = self.environment.deletions.get(event.uid)
+        if self.is_init(event) or not isinstance(event.value, float | int):
             return
-        own = self._own_ends.get(deed.uid)
-        if own is None and deed.uid not in self.outside.read and not self.main_runs(deed.uid):
+        own = self._own_ends.get(event.uid)
+        if own is None and event.uid not in self.environment.read and not self.main_runs(event.uid):
             # The pod comes to its end by itself: its time runs from here, for who is asked later.
-            self._own_ends[deed.uid] = deed.at_s + deed.value, self.outside.passed_s + deed.value
+            self._own_ends[event.uid] = event.at_s + event.value, self.environment.passed_s + event.value
         if deletion is None:
             return
-        left_s = min(deletion.deadline_s - deed.at_s, deletion.passed_deadline_s - self.outside.passed_s)
-        if self.outside.overdue_s(deed.uid) > 0 or self.makes_room(deed):
+        left_s = min(deletion.deadline_s - event.at_s, deletion.passed_deadline_s - self.environment.passed_s)
+        if self.environment.overdue_s(event.uid) > 0 or self.makes_room(event):
             return
         # A pod may have come to its end by itself before the agent read of its deletion: what was
         # begun with the pod's own grace never gets more.
-        pod = self.pod(deed.uid)
+        pod = self.pod(event.uid)
         left_s = min(left_s, float(pod.termination_grace_period_seconds) if pod else left_s)
         if own is not None:
-            left_s = min(left_s, own[0] - deed.at_s, own[1] - self.outside.passed_s)
-        assert deed.value >= left_s - _SLACK_S, (
-            f"{deed.uid}/{deed.name} gets {deed.value:g} s to end, and {left_s:.1f} s of the pod's are left"
+            left_s = min(left_s, own[0] - event.at_s, own[1] - self.environment.passed_s)
+        assert event.value >= left_s - _SLACK_S, (
+            f"{event.uid}/{event.name} gets {event.value:g} s to end, and "
+            f"{left_s:.1f} s of the pod's are left"
         )
 
-    def _has_its_own(self, deed: Deed) -> None:
+    def _has_its_own(self, event: Event) -> None:
         """Who ends alone has its pod's grace, or what its probe gives: seen where it was just decided."""
-        outside, pod, container = self.outside, self.pod(deed.uid), self.container(deed)
-        is_one_life = outside.only_ends and not outside.reads.alive_since_s
-        if deed.id in self._alone or not is_one_life or pod is None or container is None:
+        environment, pod, container = self.environment, self.pod(event.uid), self.container(event)
+        is_one_life = environment.only_ends and not environment.reads.alive_since_s
+        if event.id in self._alone or not is_one_life or pod is None or container is None:
             return
-        self._alone.add(deed.id)
+        self._alone.add(event.id)
         ends = (
-            deed.uid in outside.deletions or self.makes_room(deed) or outside.overdue_s(deed.uid) > -_SLACK_S
+            event.uid in environment.deletions
+            or self.makes_room(event)
+            or environment.overdue_s(event.uid) > -_SLACK_S
         )
         has_hook = container.lifecycle is not None and container.lifecycle.pre_stop is not None
-        if ends or has_hook or not isinstance(deed.value, float | int):
+        if ends or has_hook or not isinstance(event.value, float | int):
             return
         own_s = pod.termination_grace_period_seconds
-        probes = (one.termination_grace_period_seconds for one in self.failed_probes(deed))
+        probes = (one.termination_grace_period_seconds for one in self.failed_probes(event))
         least_s = min((own_s if one is None else one for one in probes), default=own_s)
         least_s = min(own_s, least_s)
-        assert deed.value >= least_s - _SLACK_S, (
-            f"{deed.uid}/{deed.name} gets {deed.value:g} s to end, and {least_s} s are its own"
+        assert event.value >= least_s - _SLACK_S, (
+            f"{event.uid}/{event.name} gets {event.value:g} s to end, and {least_s} s are its own"
         )
 
 
@@ -108,20 +111,20 @@ class HooksFirst(Guarantee):
 
     words = "a container's hook is run before it is asked to end"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ran: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whoever has a hook, and time for it, has had it run."""
-        container = self.container(deed)
+        container = self.container(event)
         hook = container.lifecycle.pre_stop if container is not None and container.lifecycle else None
         if hook is None or hook.exec is None:
             return
-        if isinstance(deed.value, Ran) and deed.value.command == hook.exec.command[0]:
-            self._ran.add(deed.id)
-        if deed.what is What.SIGNALLED and isinstance(deed.value, float | int) and deed.value > _KEPT_S:
-            assert deed.id in self._ran, f"{deed.uid}/{deed.name} is asked to end before its hook was run"
+        if isinstance(event.value, Ran) and event.value.command == hook.exec.command[0]:
+            self._ran.add(event.id)
+        if event.what is What.SIGNALLED and isinstance(event.value, float | int) and event.value > _KEPT_S:
+            assert event.id in self._ran, f"{event.uid}/{event.name} is asked to end before its hook was run"
 
 
 class SidecarsLast(ProbesHeard):
@@ -129,22 +132,22 @@ class SidecarsLast(ProbesHeard):
 
     words = "a sidecar is asked to end after the containers that it is there for"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nothing runs that it serves, or their time is over."""
-        self.hear_probe(deed)
-        pod = self.pod(deed.uid) if deed.what is What.SIGNALLED else None
-        if pod is None or deed.uid not in self.outside.read or not isinstance(deed.value, float | int):
+        self.hear_probe(event)
+        pod = self.pod(event.uid) if event.what is What.SIGNALLED else None
+        if pod is None or event.uid not in self.environment.read or not isinstance(event.value, float | int):
             return
         names = [one.name for one in pod.init_containers if one.restartable]
-        if deed.name not in names or deed.value <= _KEPT_S or self.ends_alone(deed):
+        if event.name not in names or event.value <= _KEPT_S or self.ends_alone(event):
             return
-        behind = {*names[names.index(deed.name) + 1 :], *(one.name for one in pod.containers)}
+        behind = {*names[names.index(event.name) + 1 :], *(one.name for one in pod.containers)}
         runs = sorted(
             one.record.name
-            for one in self.outside.containers.running
-            if one.record.pod.uid == deed.uid and one.record.name in behind
+            for one in self.environment.containers.running
+            if one.record.pod.uid == event.uid and one.record.name in behind
         )
-        assert not runs, f"sidecar {deed.uid}/{deed.name} is asked to end while {', '.join(runs)} runs"
+        assert not runs, f"sidecar {event.uid}/{event.name} is asked to end while {', '.join(runs)} runs"
 
 
 class UnwellGo(RoomHeard):
@@ -152,41 +155,42 @@ class UnwellGo(RoomHeard):
 
     words = "a container whose liveness or startup probe fails is ended, with the grace that the probe gives"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._up: set[str] = set()
         self._hook_failed: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whoever is ended for its probe alone has the probe's own grace."""
-        self.hear_probe(deed)
-        if isinstance(deed.value, Ran):
-            if deed.value == Ran(STARTED, "0"):
-                self._up.add(deed.id)
-            elif deed.value.command == POST_START and deed.value.came_of_it != "0":
-                self._hook_failed.add(deed.id)
-        self.hear_critical(deed)
-        if deed.what is not What.SIGNALLED or deed.uid in self.outside.deletions:
+        self.hear_probe(event)
+        if isinstance(event.value, Ran):
+            if event.value == Ran(STARTED, "0"):
+                self._up.add(event.id)
+            elif event.value.command == POST_START and event.value.came_of_it != "0":
+                self._hook_failed.add(event.id)
+        self.hear_critical(event)
+        if event.what is not What.SIGNALLED or event.uid in self.environment.deletions:
             return
-        if deed.id in self._hook_failed:
+        if event.id in self._hook_failed:
             return  # that ends it as well, with its pod's grace
-        if self.outside.overdue_s(deed.uid) > 0 or self.makes_room(deed):
+        if self.environment.overdue_s(event.uid) > 0 or self.makes_room(event):
             return
-        failed = [one.termination_grace_period_seconds for one in self.failed_probes(deed)]
+        failed = [one.termination_grace_period_seconds for one in self.failed_probes(event)]
         graces_s = [grace_s for grace_s in failed if grace_s is not None]
-        if len(graces_s) < max(1, len(failed)) or self.is_outdated(deed):
+        if len(graces_s) < max(1, len(failed)) or self.is_outdated(event):
             return
-        if not isinstance(deed.value, float | int):
+        if not isinstance(event.value, float | int):
             return
-        assert deed.value <= max(graces_s), (
-            f"{deed.uid}/{deed.name} is unwell and gets {deed.value} s to end; its probe gives {graces_s} s"
+        assert event.value <= max(graces_s), (
+            f"{event.uid}/{event.name} is unwell and gets {event.value} s to end; "
+            f"its probe gives {graces_s} s"
         )
 
     def settled(self) -> None:
         """By now it was ended."""
-        for one in self.outside.containers.running:
+        for one in self.environment.containers.running:
             uid, name = one.record.pod.uid, one.record.name
-            fails = self.outside.containers.unwell.get(one.record.id, set())
+            fails = self.environment.containers.unwell.get(one.record.id, set())
             pod = self.pod(uid)
             for each in pod.all_containers if pod is not None and fails else ():
                 if each.name == name:
@@ -203,23 +207,23 @@ class RestartsWait(Guarantee):
 
     words = "a container that ends again soon after its restart waits, each time twice as long"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._starts: Counter[tuple[str, str, str]] = Counter()
         self._before_s: dict[tuple[str, str, str], float] = {}
         self._ended_s: dict[tuple[str, str, str], float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """The third start in a sandbox comes ten seconds after the end before it, each further one later."""
         # What is to run from another image is another container, which has not ended yet.
-        key = (deed.uid, deed.name, self.outside.containers.image_of(deed.id))
-        now_s = self.outside.passed_s
-        if deed.what in {What.SANDBOX_MADE, What.POWER, What.FORGOT}:
-            for one in [one for one in self._starts if deed.uid in {"", one[0]}]:
+        key = (event.uid, event.name, self.environment.containers.image_of(event.id))
+        now_s = self.environment.passed_s
+        if event.what in {What.SANDBOX_MADE, What.POWER, What.FORGOT}:
+            for one in [one for one in self._starts if event.uid in {"", one[0]}]:
                 del self._starts[one]
-        if deed.what is What.ENDED:
+        if event.what is What.ENDED:
             self._ended_s[key] = now_s
-        if deed.what is What.STARTED:
+        if event.what is What.STARTED:
             ended_s = self._ended_s.pop(key, None)
             before_s = self._before_s.get(key, math.inf)
             # A start counts from when it was decided, which was after the end before it.
@@ -230,7 +234,7 @@ class RestartsWait(Guarantee):
                 has_waited = now_s - ended_s >= waits_s - _SLACK_S
                 # An end counts from when it is seen, which may be as late as this start.
                 assert has_waited or now_s - before_s >= _ANEW_S, (
-                    f"{deed.uid}/{deed.name} starts {now_s - ended_s:.1f} s after it ended again, "
+                    f"{event.uid}/{event.name} starts {now_s - ended_s:.1f} s after it ended again, "
                     f"and not {waits_s:g} s"
                 )
                 self._starts[key] *= has_waited
@@ -243,13 +247,13 @@ class ImagesStay(Guarantee):
 
     words = "an image that a container runs from is not removed"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nothing runs from what is removed."""
-        if deed.what is What.IMAGE_REMOVED:
-            for one in self.outside.containers.reports:
+        if event.what is What.IMAGE_REMOVED:
+            for one in self.environment.containers.reports:
                 runs = one.record.state is not RunState.EXITED
-                assert not runs or deed.id not in {one.record.image, one.record.image_id}, (
-                    f"{deed.id} is removed, and {one.record.pod.uid}/{one.record.name} runs from it"
+                assert not runs or event.id not in {one.record.image, one.record.image_id}, (
+                    f"{event.id} is removed, and {one.record.pod.uid}/{one.record.name} runs from it"
                 )
 
 
@@ -258,23 +262,23 @@ class NewestStays(Guarantee):
 
     words = "the newest record of a container that ended stays while its pod goes on"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._newest: dict[tuple[str, str], str] = {}
         self._over: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What is removed has a successor that ended, or its pod is over."""
-        if deed.what is What.ENDED:
-            self._newest[deed.uid, deed.name] = deed.id
-        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.value.phase is not None:
-            self._over |= {deed.uid} if deed.value.phase.is_terminal else set()
+        if event.what is What.ENDED:
+            self._newest[event.uid, event.name] = event.id
+        if event.what is What.TOLD and isinstance(event.value, PodStatus) and event.value.phase is not None:
+            self._over |= {event.uid} if event.value.phase.is_terminal else set()
         if (
-            deed.what is What.REMOVED
-            and deed.uid not in self.outside.deletions
-            and deed.uid not in self._over
+            event.what is What.REMOVED
+            and event.uid not in self.environment.deletions
+            and event.uid not in self._over
         ):
-            is_newest = self._newest.get((deed.uid, deed.name)) == deed.id
+            is_newest = self._newest.get((event.uid, event.name)) == event.id
             assert not is_newest, (
-                f"the newest record of {deed.uid}/{deed.name} is removed, and its pod goes on"
+                f"the newest record of {event.uid}/{event.name} is removed, and its pod goes on"
             )

@@ -9,8 +9,8 @@ from typing import ClassVar
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import ConditionStatus, ContainerTerminated, ContainerWaiting, PodStatus
 from nodealloc.podspec import Container, Pod, Probe
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._outside import FILE, Outside
+from nodealloc.testing.simulation.node._environment import FILE, Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._pods import POST_START
 
 __all__ = ["Guarantee", "ProbesHeard", "RoomHeard", "StartsHeard", "id_told", "is_ready"]
@@ -21,15 +21,15 @@ class Guarantee:
 
     Attributes:
         words: What is guaranteed, in a sentence.
-        outside: What is true.
+        environment: What is true.
     """
 
     words: ClassVar[str] = ""
 
-    def __init__(self, outside: Outside) -> None:
-        self.outside = outside
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Something happened; raises `AssertionError` where it must not have."""
 
     def settled(self) -> None:
@@ -40,23 +40,23 @@ class Guarantee:
 
     def pod(self, uid: str) -> Pod | None:
         """A pod as it was last wanted."""
-        return self.outside.known.get(uid)
+        return self.environment.known.get(uid)
 
-    def container(self, deed: Deed) -> Container | None:
-        """The container that a deed is about, as its pod defines it."""
-        pod = self.pod(deed.uid)
-        return next((one for one in pod.all_containers if one.name == deed.name), None) if pod else None
+    def container(self, event: Event) -> Container | None:
+        """The container that an event is about, as its pod defines it."""
+        pod = self.pod(event.uid)
+        return next((one for one in pod.all_containers if one.name == event.name), None) if pod else None
 
-    def is_outdated(self, deed: Deed) -> bool:
+    def is_outdated(self, event: Event) -> bool:
         """Whether a container was made from another image than is wanted of it now."""
-        container, image = self.container(deed), self.outside.containers.image_of(deed.id)
+        container, image = self.container(event), self.environment.containers.image_of(event.id)
         return container is not None and bool(image) and container.image != image
 
-    def is_init(self, deed: Deed) -> bool:
-        """Whether a deed is about an init container that has an end."""
-        pod = self.pod(deed.uid)
+    def is_init(self, event: Event) -> bool:
+        """Whether an event is about an init container that has an end."""
+        pod = self.pod(event.uid)
         return pod is not None and any(
-            one.name == deed.name and not one.restartable for one in pod.init_containers
+            one.name == event.name and not one.restartable for one in pod.init_containers
         )
 
     def main_runs(self, uid: str) -> set[str]:
@@ -74,7 +74,7 @@ class Guarantee:
     def _running(self, uid: str, names: Collection[str]) -> set[str]:
         return {
             one.record.id
-            for one in self.outside.containers.running
+            for one in self.environment.containers.running
             if one.record.pod.uid == uid and one.record.name in names
         }
 
@@ -104,23 +104,23 @@ class StartsHeard(Guarantee):
         starts: A pod's uid and a container's name to attempts and sandboxes of instances that have started.
     """
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self.starts: defaultdict[tuple[str, str], set[tuple[int, str]]] = defaultdict(set)
         self._untold: dict[str, _Start] = {}
 
-    def hear_start(self, deed: Deed) -> None:
+    def hear_start(self, event: Event) -> None:
         """Keep a start, and leave out one that nobody can know of; `heard` calls it after its own checks."""
-        if deed.what is What.STARTED:
-            box = self.outside.containers.sandbox_of(deed.id)
-            self.starts[deed.uid, deed.name].add((deed.attempt, box))
-            self._untold[deed.id] = _Start(deed.uid, deed.name, deed.attempt, box)
-        elif deed.what is What.TOLD and isinstance(deed.value, PodStatus) and self._untold:
-            self._leave_told(deed.uid, deed.value)
-        elif deed.what is What.FORGOT and deed.id in self._untold:
-            self._untold[deed.id].is_forgotten = True
+        if event.what is What.STARTED:
+            box = self.environment.containers.sandbox_of(event.id)
+            self.starts[event.uid, event.name].add((event.attempt, box))
+            self._untold[event.id] = _Start(event.uid, event.name, event.attempt, box)
+        elif event.what is What.TOLD and isinstance(event.value, PodStatus) and self._untold:
+            self._leave_told(event.uid, event.value)
+        elif event.what is What.FORGOT and event.id in self._untold:
+            self._untold[event.id].is_forgotten = True
             self._leave_lost()
-        elif deed.what is What.KILLED and self._untold:
+        elif event.what is What.KILLED and self._untold:
             for one in self._untold.values():
                 one.is_killed = True
             self._leave_lost()
@@ -139,7 +139,7 @@ class StartsHeard(Guarantee):
 
     def _leave_lost(self) -> None:
         for made, one in tuple(self._untold.items()):
-            is_known = not one.is_killed and made not in self.outside.containers.unseen
+            is_known = not one.is_killed and made not in self.environment.containers.unseen
             if one.is_forgotten and not is_known:
                 self.starts[one.uid, one.name].discard((one.attempt, one.sandbox))
                 del self._untold[made]
@@ -153,62 +153,66 @@ def id_told(told: str | None) -> str:
 class ProbesHeard(Guarantee):
     """One that knows which containers may be killed since a probe says so."""
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._failed: Counter[tuple[str, str]] = Counter()
 
-    def hear_probe(self, deed: Deed) -> None:
+    def hear_probe(self, event: Event) -> None:
         """Count what a probe answered; `heard` calls it."""
-        if isinstance(deed.value, Ran) and (deed.value.failed or _is_lost(deed.value)):
-            self._failed[deed.id, deed.value.command] += 1
+        if isinstance(event.value, Ran) and (event.value.failed or _is_lost(event.value)):
+            self._failed[event.id, event.value.command] += 1
 
-    def failed_probes(self, deed: Deed) -> list[Probe]:
+    def failed_probes(self, event: Event) -> list[Probe]:
         """Probes for which a container is killed that failed often enough."""
-        container = self.container(deed)
+        container = self.container(event)
         probes = (container.liveness_probe, container.startup_probe) if container is not None else ()
         return [
             one
             for one in probes
             if one is not None
             and one.exec is not None
-            and self._failed[deed.id, one.exec.command[0]] >= one.failure_threshold
+            and self._failed[event.id, one.exec.command[0]] >= one.failure_threshold
         ]
 
-    def ends_alone(self, deed: Deed) -> bool:
+    def ends_alone(self, event: Event) -> bool:
         """Whether a container may have to end though its pod goes on.
 
         A probe or its hook failed, it is to run from something else, or the runtime told of it that nobody
         knows how it is, or that its pod has several sandboxes.
         """
-        if self.is_outdated(deed) or self.failed_probes(deed) or self.outside.outages.is_excused(deed.id):
+        if (
+            self.is_outdated(event)
+            or self.failed_probes(event)
+            or self.environment.outages.is_excused(event.id)
+        ):
             return True
-        return self.hook_failed(deed)
+        return self.hook_failed(event)
 
-    def hook_failed(self, deed: Deed) -> bool:
+    def hook_failed(self, event: Event) -> bool:
         """Whether a container is to end for its post-start hook."""
-        return self._failed[deed.id, POST_START] > 0
+        return self._failed[event.id, POST_START] > 0
 
 
 class RoomHeard(ProbesHeard):
     """One that knows when a pod may have to make room for a critical one."""
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._critical: set[str] = set()
         self._left_s = -_DECIDED_S
 
-    def hear_critical(self, deed: Deed) -> None:
+    def hear_critical(self, event: Event) -> None:
         """Who is critical, and when the last one that waited was gone; `heard` calls it."""
-        if deed.what is What.WANTED and deed.uid in self.outside.pods[FILE]:
-            self._critical.add(deed.uid)
-        if deed.what is What.UNWANTED and deed.uid in self._critical and not self.serving(deed.uid):
-            self._left_s = deed.at_s
+        if event.what is What.WANTED and event.uid in self.environment.pods[FILE]:
+            self._critical.add(event.uid)
+        if event.what is What.UNWANTED and event.uid in self._critical and not self.serving(event.uid):
+            self._left_s = event.at_s
 
-    def makes_room(self, deed: Deed) -> bool:
+    def makes_room(self, event: Event) -> bool:
         """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are."""
-        critical = self.outside.pods[FILE]
-        waits = any(not self.serving(one) for one in critical) or deed.at_s - self._left_s < _DECIDED_S
-        return deed.uid not in critical and waits
+        critical = self.environment.pods[FILE]
+        waits = any(not self.serving(one) for one in critical) or event.at_s - self._left_s < _DECIDED_S
+        return event.uid not in critical and waits
 
 
 _DECIDED_S = 120.0

@@ -80,7 +80,7 @@ from nodealloc.testing.simulation.node._stated import (
     StartupIsEarned,
     TellsOfThese,
 )
-from nodealloc.testing.simulation.node._told import (
+from nodealloc.testing.simulation.node._statuses import (
     CountsRise,
     EndsAreKept,
     ExitsAreTrue,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._in_time import Owed
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import OWN, POST_START, PRE_STOP, SHARED
 
 __all__ = ["Hangs", "HooksHaveTime", "KilledInTime", "MountsInTime"]
@@ -23,7 +23,7 @@ _LATE_S = 10.0
 _MOUNTS_S = 60.0
 """So long after one of a pod's volumes is mounted the other one may take."""
 _SOURCE, _VOLUME, _HOOK, _STOP = None, "mount", "run_command", "stop_container"
-"""What a call that hangs is about, as deeds have it."""
+"""What a call that hangs is about, as events have it."""
 _NOT_ENDS = (_SOURCE, _VOLUME, _HOOK)
 """What puts off no end that was read."""
 
@@ -31,17 +31,17 @@ _NOT_ENDS = (_SOURCE, _VOLUME, _HOOK)
 class Hangs(Guarantee):
     """One that knows for whom calls hang, and when the last one hung that was about the whole node."""
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._hung: Counter[tuple[str, object]] = Counter()
         self._node_s: dict[object, float] = {}
 
-    def hear_hung(self, deed: Deed) -> None:
+    def hear_hung(self, event: Event) -> None:
         """Count it."""
-        if deed.what is What.HUNG and deed.uid:
-            self._hung[deed.uid, deed.value] += 1
-        elif deed.what is What.HUNG:
-            self._node_s[deed.value] = deed.at_s
+        if event.what is What.HUNG and event.uid:
+            self._hung[event.uid, event.value] += 1
+        elif event.what is What.HUNG:
+            self._node_s[event.value] = event.at_s
 
     def is_felt(self, uid: str, now_s: float, *harmless: object) -> bool:
         """Whether a call hangs, or did a while ago, on which this pod waits; some of those do not matter."""
@@ -55,51 +55,55 @@ class HooksHaveTime(Hangs):
 
     words = "whose pod has time to end has its hook run, and hears of its end before it is killed"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ran: set[str] = set()
         self._asked: set[str] = set()
         self._reads: Counter[str] = Counter()
         self._busy_s: dict[str, float] = {}
         self._started_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """The first signal of a container leaves it some time, and comes after its hook."""
-        if not self.outside.only_hangs:
+        if not self.environment.only_hangs:
             return
-        self.hear_hung(deed)
-        if deed.what is What.STARTED:
-            self._started_s[deed.id] = deed.at_s
-        elif deed.what is What.READ:
-            self._reads[deed.uid] += 1
-        elif isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
-            self._ran.add(deed.id)
-        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
-            takes_s = self.outside.containers.takes_s(deed.id, POST_START)
-            self._busy_s[deed.uid] = deed.at_s + takes_s
-        elif deed.what is What.SIGNALLED and deed.id not in self._asked:
-            self._asked.add(deed.id)
-            self._has_had_time(deed)
+        self.hear_hung(event)
+        if event.what is What.STARTED:
+            self._started_s[event.id] = event.at_s
+        elif event.what is What.READ:
+            self._reads[event.uid] += 1
+        elif isinstance(event.value, Ran) and event.value.command == PRE_STOP:
+            self._ran.add(event.id)
+        elif isinstance(event.value, Ran) and event.value.command == POST_START:
+            takes_s = self.environment.containers.takes_s(event.id, POST_START)
+            self._busy_s[event.uid] = event.at_s + takes_s
+        elif event.what is What.SIGNALLED and event.id not in self._asked:
+            self._asked.add(event.id)
+            self._has_had_time(event)
 
-    def _has_had_time(self, deed: Deed) -> None:
-        outside, pod, container = self.outside, self.pod(deed.uid), self.container(deed)
+    def _has_had_time(self, event: Event) -> None:
+        environment, pod, container = self.environment, self.pod(event.uid), self.container(event)
         # Whose time is made shorter meanwhile may have none left.
-        if pod is None or container not in pod.containers or self._reads[deed.uid] != 1:
+        if pod is None or container not in pod.containers or self._reads[event.uid] != 1:
             return
-        read_s = outside.reads.ends_s[deed.uid]
-        least_s = min(outside.reads.ends_by_s[deed.uid] - read_s, pod.termination_grace_period_seconds)
-        begins_s = max(self._busy_s.get(deed.uid, 0.0), self._started_s.get(deed.id, read_s))
+        read_s = environment.reads.ends_s[event.uid]
+        least_s = min(environment.reads.ends_by_s[event.uid] - read_s, pod.termination_grace_period_seconds)
+        begins_s = max(self._busy_s.get(event.uid, 0.0), self._started_s.get(event.id, read_s))
         has_time = least_s >= _GRACE_S and begins_s <= read_s
-        if not has_time or outside.overdue_s(deed.uid) > 0 or self.is_felt(deed.uid, deed.at_s, *_NOT_ENDS):
+        if (
+            not has_time
+            or environment.overdue_s(event.uid) > 0
+            or self.is_felt(event.uid, event.at_s, *_NOT_ENDS)
+        ):
             return
-        given_s = float(deed.value) if isinstance(deed.value, float | int) else 0.0
+        given_s = float(event.value) if isinstance(event.value, float | int) else 0.0
         assert given_s >= _HEARS_S, (
-            f"{deed.uid}/{deed.name} is killed, and had not been asked to end in the {least_s:g} s "
+            f"{event.uid}/{event.name} is killed, and had not been asked to end in the {least_s:g} s "
             "that it had"
         )
         has_hook = container.lifecycle is not None and container.lifecycle.pre_stop is not None
-        assert not has_hook or deed.id in self._ran, (
-            f"{deed.uid}/{deed.name} is asked to end, and its hook was not run in the {least_s:g} s "
+        assert not has_hook or event.id in self._ran, (
+            f"{event.uid}/{event.name} is asked to end, and its hook was not run in the {least_s:g} s "
             "that it had"
         )
 
@@ -109,29 +113,29 @@ class KilledInTime(Hangs):
 
     words = "a container that a call to end it did not reach is killed when its pod's time is over"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._owed = Owed(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
         self._calls: Counter[str] = Counter()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Soon after its deadline it does not run any more."""
-        if not self.outside.only_hangs:
+        if not self.environment.only_hangs:
             return
-        self.hear_hung(deed)
-        if deed.what is What.HUNG and deed.value == _STOP:
-            self._calls[deed.id] += 1
-            ends_s = self.outside.reads.ends_by_s.get(deed.uid)
+        self.hear_hung(event)
+        if event.what is What.HUNG and event.value == _STOP:
+            self._calls[event.id] += 1
+            ends_s = self.environment.reads.ends_by_s.get(event.uid)
             if ends_s is not None:
-                self._owed.owe(max(deed.at_s, ends_s) + _LATE_S, deed.id)
-        for (one,) in self._owed.overdue(deed.at_s):
-            self._is_gone(one, deed.at_s)
+                self._owed.owe(max(event.at_s, ends_s) + _LATE_S, event.id)
+        for (one,) in self._owed.overdue(event.at_s):
+            self._is_gone(one, event.at_s)
 
     def _is_gone(self, container_id: str, now_s: float) -> None:
-        uid = self.outside.containers.pod_of(container_id)
+        uid = self.environment.containers.pod_of(container_id)
         if self._calls[container_id] > 1 or self.is_felt(uid, now_s, *_NOT_ENDS, _STOP):
             return
-        runs = container_id in self.outside.containers.running_of(uid)
+        runs = container_id in self.environment.containers.running_of(uid)
         assert not runs, (
             f"{container_id} of {uid} runs long after its deadline: one call to end it hangs, "
             "and there was no other"
@@ -143,26 +147,26 @@ class MountsInTime(Hangs):
 
     words = "a volume is mounted for a pod while a call hangs that mounts it for another pod"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._owed = Owed(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
         self._mounted: set[tuple[str, str]] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Who has one of its volumes soon has the other."""
-        if not self.outside.only_hangs:
+        if not self.environment.only_hangs:
             return
-        self.hear_hung(deed)
-        if deed.what is What.MOUNTED:
-            self._mounted.add((deed.uid, deed.id.rpartition("/")[2]))
-            self._owed.owe(deed.at_s + _MOUNTS_S, deed.uid)
-        for (uid,) in self._owed.overdue(deed.at_s):
+        self.hear_hung(event)
+        if event.what is What.MOUNTED:
+            self._mounted.add((event.uid, event.id.rpartition("/")[2]))
+            self._owed.owe(event.at_s + _MOUNTS_S, event.uid)
+        for (uid,) in self._owed.overdue(event.at_s):
             pod = self.pod(uid)
             names = {one.name for one in pod.volumes} if pod is not None else set[str]()
-            is_over = uid in self.outside.deletions or self.outside.overdue_s(uid) > -_MOUNTS_S
-            told = self.outside.told.get(uid)
+            is_over = uid in self.environment.deletions or self.environment.overdue_s(uid) > -_MOUNTS_S
+            told = self.environment.told.get(uid)
             is_over = is_over or (told is not None and told.phase is not None and told.phase.is_terminal)
-            if is_over or self.is_felt(uid, deed.at_s, _SOURCE):
+            if is_over or self.is_felt(uid, event.at_s, _SOURCE):
                 continue
             missing = [one for one in (OWN, SHARED) if one in names and (uid, one) not in self._mounted]
             assert not missing, f"{uid} waits for {missing[0]}, and no call of its own hangs"

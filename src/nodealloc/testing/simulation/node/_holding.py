@@ -1,4 +1,4 @@
-"""Checkers of what containers hold: each hears every deed of the node, and remembers what it needs."""
+"""Checkers of what containers hold: each hears every event of the node, and remembers what it needs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Pod, QosClass, qos_class
 from nodealloc.runtime import ContainerRecord
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = ["Aligned", "BytesOnce", "CpusOnce", "FitsTheNode", "OwnCpus", "PlacementStands"]
 
@@ -26,11 +26,11 @@ class OwnCpus(Guarantee):
 
         Under a policy that gives nobody CPUs of its own it has all that there are.
         """
-        return any(_owns(pod, name, cpus) for pod in self.outside.forms.of(uid))
+        return any(_owns(pod, name, cpus) for pod in self.environment.forms.of(uid))
 
     def confined(self) -> Iterator[tuple[ContainerRecord, CPUSet]]:
         """What runs, and where it may run: on no CPUs at all means on any."""
-        containers = self.outside.containers
+        containers = self.environment.containers
         for one in containers.running:
             yield one.record, containers.cpus(one.record.id)
 
@@ -47,11 +47,11 @@ class FitsTheNode(Guarantee):
 
     words = "what runs has not requested more than the node gives out"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """All that runs fits, with what just started, or was given more."""
-        if deed.what not in {What.STARTED, What.RESIZED}:
+        if event.what not in {What.STARTED, What.RESIZED}:
             return
-        containers, forms = self.outside.containers, self.outside.forms
+        containers, forms = self.environment.containers, self.environment.forms
         asked: dict[str, int] = {"cpu": 0, "memory": 0}
         for one in containers.running:
             record = one.record
@@ -60,8 +60,8 @@ class FitsTheNode(Guarantee):
                 asked["cpu"] += given["cpu"].milli_value if "cpu" in given else 0
                 asked["memory"] += given["memory"].value if "memory" in given else 0
         there = {
-            "cpu": 1000 * (len(self.outside.machine.cpus) - len(self.outside.reserved)),
-            "memory": sum(one.memory_bytes for one in self.outside.machine.numa_nodes),
+            "cpu": 1000 * (len(self.environment.machine.cpus) - len(self.environment.reserved)),
+            "memory": sum(one.memory_bytes for one in self.environment.machine.numa_nodes),
         }
         for name, amount in asked.items():
             assert amount <= there[name], f"what runs requests {amount} of {name}, and there is {there[name]}"
@@ -72,48 +72,48 @@ class CpusOnce(OwnCpus):
 
     words = "no CPU that one container has for itself is another's"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._came_s: dict[str, float] = {}
         self._sandboxes_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whoever runs with CPUs of its own shares none of them with another one that has its own."""
-        if deed.what in {What.STARTED, What.INTRUDED}:
-            self._came_s[deed.id] = deed.at_s
-        if deed.what is What.SANDBOX_MADE:
-            self._sandboxes_s.setdefault(deed.uid, deed.at_s)
-        if deed.what not in {What.STARTED, What.CONFINED}:
+        if event.what in {What.STARTED, What.INTRUDED}:
+            self._came_s[event.id] = event.at_s
+        if event.what is What.SANDBOX_MADE:
+            self._sandboxes_s.setdefault(event.uid, event.at_s)
+        if event.what not in {What.STARTED, What.CONFINED}:
             return
         taken: dict[int, str] = {}
         for record, cpus in self.confined():
             for cpu in cpus if self.own(record.pod.uid, record.name, cpus) else ():
                 other = taken.setdefault(cpu, record.id)
                 assert other == record.id, f"CPU {cpu} is {other}'s and {record.id}'s, each for itself"
-        if deed.what is What.STARTED:
-            self._alone(deed)
+        if event.what is What.STARTED:
+            self._alone(event)
 
-    def _alone(self, deed: Deed) -> None:
+    def _alone(self, event: Event) -> None:
         """Nobody of another pod is on CPUs of its own when it starts, and it is not on those of another."""
         confined = list(self.confined())
-        mine = next(cpus for record, cpus in confined if record.id == deed.id)
-        is_own = self.own(deed.uid, deed.name, mine)
-        made_s = self._sandboxes_s.get(deed.uid, 0.0)
+        mine = next(cpus for record, cpus in confined if record.id == event.id)
+        is_own = self.own(event.uid, event.name, mine)
+        made_s = self._sandboxes_s.get(event.uid, 0.0)
         for record, cpus in confined:
-            if record.pod.uid == deed.uid:
+            if record.pod.uid == event.uid:
                 continue
             # One that came before the pod was let in, and runs anywhere, was to leave its CPUs first.
-            was_there = self.outside.only_ends and self._came_s.get(record.id, made_s) < made_s - _SEEN_S
+            was_there = self.environment.only_ends and self._came_s.get(record.id, made_s) < made_s - _SEEN_S
             assert cpus or not is_own or not was_there, (
-                f"{deed.uid}/{deed.name} starts on CPUs {mine} of its own while {record.id} runs anywhere"
+                f"{event.uid}/{event.name} starts on CPUs {mine} of its own while {record.id} runs anywhere"
             )
             if cpus.isdisjoint(mine):
                 continue
             assert not is_own, (
-                f"{deed.uid}/{deed.name} starts while {record.id} runs on its CPUs {cpus & mine}"
+                f"{event.uid}/{event.name} starts while {record.id} runs on its CPUs {cpus & mine}"
             )
             assert not self.own(record.pod.uid, record.name, cpus), (
-                f"{deed.uid}/{deed.name} starts on CPUs {cpus & mine} that {record.id} has for itself"
+                f"{event.uid}/{event.name} starts on CPUs {cpus & mine} that {record.id} has for itself"
             )
 
     def settled(self) -> None:
@@ -136,7 +136,7 @@ class CpusOnce(OwnCpus):
             for record, cpus in self.confined()
             if cpus and not self.own(record.pod.uid, record.name, cpus)
         }
-        assert len(sharing) < 2 or not self.outside.is_aligned, (
+        assert len(sharing) < 2 or not self.environment.is_aligned, (
             "containers that share CPUs run on different ones: "
             + ", ".join(f"{one.pod.uid}/{one.name} on {cpus}" for cpus, one in sharing.items())
         )
@@ -147,25 +147,25 @@ class PlacementStands(OwnCpus):
 
     words = "CPUs that a container has for itself stay its own, also when it is started again"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._cpus: dict[tuple[str, str], CPUSet] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A container with CPUs of its own is never confined to others."""
-        if deed.what is not What.CONFINED or not isinstance(deed.value, CPUSet):
+        if event.what is not What.CONFINED or not isinstance(event.value, CPUSet):
             return
-        before = self._cpus.get((deed.uid, deed.name))
-        if self.own(deed.uid, deed.name, deed.value):
-            self._cpus.setdefault((deed.uid, deed.name), deed.value)
-        assert before is None or before == deed.value or self._has_ended(deed), (
-            f"{deed.uid}/{deed.name} moves from CPUs {before} to {deed.value}"
+        before = self._cpus.get((event.uid, event.name))
+        if self.own(event.uid, event.name, event.value):
+            self._cpus.setdefault((event.uid, event.name), event.value)
+        assert before is None or before == event.value or self._has_ended(event), (
+            f"{event.uid}/{event.name} moves from CPUs {before} to {event.value}"
         )
 
-    def _has_ended(self, deed: Deed) -> bool:
+    def _has_ended(self, event: Event) -> bool:
         """Whether it does not run any more, of which the agent may not have heard."""
         return any(
-            one.record.id == deed.id and one.exit is not None for one in self.outside.containers.reports
+            one.record.id == event.id and one.exit is not None for one in self.environment.containers.reports
         )
 
 
@@ -174,25 +174,25 @@ class Aligned(OwnCpus):
 
     words = "CPUs and memory that a container has for itself are of one NUMA node where they fit"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """As many as a node has are of one."""
         if (
-            deed.what is not What.CONFINED
-            or not isinstance(deed.value, CPUSet)
-            or not self.outside.is_aligned
+            event.what is not What.CONFINED
+            or not isinstance(event.value, CPUSet)
+            or not self.environment.is_aligned
         ):
             return
-        if not self.own(deed.uid, deed.name, deed.value):
+        if not self.own(event.uid, event.name, event.value):
             return
-        nodes = self.outside.machine.numa_nodes
-        mine = [one for one in nodes if not one.cpus.isdisjoint(deed.value)]
-        fits = any(len(deed.value) <= len(one.cpus - self.outside.reserved) for one in nodes)
+        nodes = self.environment.machine.numa_nodes
+        mine = [one for one in nodes if not one.cpus.isdisjoint(event.value)]
+        fits = any(len(event.value) <= len(one.cpus - self.environment.reserved) for one in nodes)
         assert len(mine) == 1 or not fits, (
-            f"{deed.uid}/{deed.name} gets CPUs {deed.value} of {len(mine)} nodes"
+            f"{event.uid}/{event.name} gets CPUs {event.value} of {len(mine)} nodes"
         )
-        mems = self.outside.containers.limits(deed.id).mems
+        mems = self.environment.containers.limits(event.id).mems
         assert mems is None or not fits or set(mems) == {mine[0].id}, (
-            f"{deed.uid}/{deed.name} gets CPUs of node {mine[0].id} and memory of {mems}"
+            f"{event.uid}/{event.name} gets CPUs of node {mine[0].id} and memory of {mems}"
         )
 
 
@@ -201,20 +201,20 @@ class BytesOnce(Guarantee):
 
     words = "containers that have memory of some NUMA nodes for themselves fit there together"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What runs with memory of its own is not more than there is."""
-        if deed.what is not What.STARTED:
+        if event.what is not What.STARTED:
             return
         held: dict[frozenset[int], int] = {}
-        for one in self.outside.containers.running:
+        for one in self.environment.containers.running:
             pod = self.pod(one.record.pod.uid)
-            mems = self.outside.containers.limits(one.record.id).mems
+            mems = self.environment.containers.limits(one.record.id).mems
             if pod is None or not mems or qos_class(pod) is not QosClass.GUARANTEED:
                 continue
-            limits = self.outside.containers.limits(one.record.id)
-            amount = self.outside.forms.given(pod.uid, one.record.name, limits)["memory"].value
+            limits = self.environment.containers.limits(one.record.id)
+            amount = self.environment.forms.given(pod.uid, one.record.name, limits)["memory"].value
             held[frozenset(mems)] = held.get(frozenset(mems), 0) + amount
-        sizes = {one.id: one.memory_bytes for one in self.outside.machine.numa_nodes}
+        sizes = {one.id: one.memory_bytes for one in self.environment.machine.numa_nodes}
         for nodes in held:
             asked = sum(amount for mine, amount in held.items() if mine <= nodes)
             there = sum(sizes[node] for node in nodes)

@@ -6,9 +6,9 @@ import heapq
 from collections.abc import Iterator
 
 from nodealloc.podspec import Probe
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
 
 __all__ = ["EndsInTime", "HearsInTime", "HooksOnce", "MadeAsWanted", "Owed", "ProbesInTime", "StrangersGo"]
@@ -35,11 +35,11 @@ class Owed:
     """What is owed to whom, and when it is due; a later start of the agent puts that off.
 
     Args:
-        outside: Knows when the agent was started.
+        environment: Knows when the agent was started.
     """
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
         self._due: list[tuple[float, int, tuple[str, ...]]] = []
         self._owed: dict[tuple[str, ...], int] = {}
         self._number = 0
@@ -56,7 +56,7 @@ class Owed:
             due_s, number, what = heapq.heappop(self._due)
             if self._owed.get(what) != number:
                 continue
-            put_off_s = self._outside.reads.alive_since_s + _BACK_S
+            put_off_s = self._environment.reads.alive_since_s + _BACK_S
             if due_s < put_off_s:
                 heapq.heappush(self._due, (put_off_s, number, what))
                 continue
@@ -69,55 +69,59 @@ class EndsInTime(Guarantee):
 
     words = "a pod has ended when the grace that the agent has read is over, and ends when its time is over"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._owed = Owed(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
         self._asked: set[str] = set()
         self._active: set[str] = set()
         self._hung: set[str] = set()
         self._put_off_s: dict[str, float] = {}
         self._node_s = -_FELT_S
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """By then nothing of it runs; by then somebody asked it to end."""
-        outside, uid = self.outside, deed.uid
-        if not (outside.only_ends or outside.only_tells or outside.only_hangs):
+        environment, uid = self.environment, event.uid
+        if not (environment.only_ends or environment.only_tells or environment.only_hangs):
             return
-        if deed.what is What.READ:
-            self._owed.owe(outside.reads.ends_by_s[uid] + _SOON_S, _ENDS, uid)
-            if outside.only_tells:
-                self._owed.owe(deed.at_s + _TOLD_S + _SOON_S, _IS_ASKED, uid)
-        elif deed.what is What.SIGNALLED or (isinstance(deed.value, Ran) and deed.value.command == PRE_STOP):
-            self._asked.add(deed.id)
-        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
+        if event.what is What.READ:
+            self._owed.owe(environment.reads.ends_by_s[uid] + _SOON_S, _ENDS, uid)
+            if environment.only_tells:
+                self._owed.owe(event.at_s + _TOLD_S + _SOON_S, _IS_ASKED, uid)
+        elif event.what is What.SIGNALLED or (
+            isinstance(event.value, Ran) and event.value.command == PRE_STOP
+        ):
+            self._asked.add(event.id)
+        elif isinstance(event.value, Ran) and event.value.command == POST_START:
             # The other hook comes after it.
-            self._put_off(uid, deed.at_s + outside.containers.takes_s(deed.id, POST_START))
-        elif deed.what is What.STARTED:
+            self._put_off(uid, event.at_s + environment.containers.takes_s(event.id, POST_START))
+        elif event.what is What.STARTED:
             # It may have been asked for long ago, and nobody can ask it to end before it runs.
-            self._put_off(uid, deed.at_s)
-        elif deed.what is What.ENDED and deed.id in self._asked:
+            self._put_off(uid, event.at_s)
+        elif event.what is What.ENDED and event.id in self._asked:
             # A sidecar is asked when what is to end before it has ended.
-            self._put_off(uid, deed.at_s)
-        elif deed.what is What.HUNG and uid and deed.value not in _HARMLESS:
+            self._put_off(uid, event.at_s)
+        elif event.what is What.HUNG and uid and event.value not in _HARMLESS:
             self._hung.add(uid)
-        elif deed.what is What.HUNG and not uid:
-            self._node_s = deed.at_s
-        pod = self.pod(uid) if deed.what is What.SANDBOX_MADE and uid not in self._active else None
+        elif event.what is What.HUNG and not uid:
+            self._node_s = event.at_s
+        pod = self.pod(uid) if event.what is What.SANDBOX_MADE and uid not in self._active else None
         if pod is not None and pod.active_deadline_seconds is not None:
             self._active.add(uid)
-            self._owed.owe(deed.at_s + pod.active_deadline_seconds + _SOON_S, _ASKED, uid)
-        for what, whose in self._owed.overdue(deed.at_s):
-            if whose not in self._hung and deed.at_s - self._node_s > _FELT_S:
-                self._has_to_end(what, whose, deed.at_s)
+            self._owed.owe(event.at_s + pod.active_deadline_seconds + _SOON_S, _ASKED, uid)
+        for what, whose in self._owed.overdue(event.at_s):
+            if whose not in self._hung and event.at_s - self._node_s > _FELT_S:
+                self._has_to_end(what, whose, event.at_s)
 
     def _put_off(self, uid: str, until_s: float) -> None:
         self._put_off_s[uid] = max(until_s, self._put_off_s.get(uid, until_s))
 
     def _has_to_end(self, what: str, uid: str, now_s: float) -> None:
-        outside = self.outside
-        runs = [one for one in outside.containers.running_of(uid) if one not in outside.containers.late]
+        environment = self.environment
+        runs = [
+            one for one in environment.containers.running_of(uid) if one not in environment.containers.late
+        ]
         if what == _ENDS:
-            if now_s < outside.reads.ends_by_s.get(uid, now_s) + _SOON_S:
+            if now_s < environment.reads.ends_by_s.get(uid, now_s) + _SOON_S:
                 return  # the agent was killed before it remembered that
             assert not runs, f"{', '.join(runs)} of {uid} runs, and the grace that was read is long over"
         elif now_s < (later_s := self._put_off_s.get(uid, -_SOON_S) + _SOON_S):
@@ -138,13 +142,13 @@ class HearsInTime(Guarantee):
 
     words = "what changes in a source that tells of it is read soon, and not with the next reading"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nothing waits to be read."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        for source, since_s in self.outside.reads.waits_s.items():
-            waited_s = deed.at_s - max(since_s, self.outside.reads.alive_since_s + _BACK_S)
-            is_told = source in self.outside.reads.followed
+        for source, since_s in self.environment.reads.waits_s.items():
+            waited_s = event.at_s - max(since_s, self.environment.reads.alive_since_s + _BACK_S)
+            is_told = source in self.environment.reads.followed
             assert not is_told or waited_s <= _SOON_S, (
                 f"a change of {source} is not read {waited_s:.0f} s later"
             )
@@ -155,21 +159,21 @@ class HooksOnce(Guarantee):
 
     words = "a container's hook is run once"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ran: dict[tuple[str, str], float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """It was not run before, unless the agent was killed in the middle of it."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        if deed.what is What.KILLED:
-            forgotten_s = self.outside.reads.killed_s - _WRITTEN_S
+        if event.what is What.KILLED:
+            forgotten_s = self.environment.reads.killed_s - _WRITTEN_S
             self._ran = {key: ended_s for key, ended_s in self._ran.items() if ended_s < forgotten_s}
-        if isinstance(deed.value, Ran) and deed.value.command in {PRE_STOP, POST_START}:
-            key = deed.id, deed.value.command
-            assert key not in self._ran, f"{deed.uid}/{deed.name}: its hook {key[1]} is run again"
-            self._ran[key] = deed.at_s + self.outside.containers.takes_s(deed.id, key[1])
+        if isinstance(event.value, Ran) and event.value.command in {PRE_STOP, POST_START}:
+            key = event.id, event.value.command
+            assert key not in self._ran, f"{event.uid}/{event.name}: its hook {key[1]} is run again"
+            self._ran[key] = event.at_s + self.environment.containers.takes_s(event.id, key[1])
 
 
 class MadeAsWanted(Guarantee):
@@ -177,16 +181,16 @@ class MadeAsWanted(Guarantee):
 
     words = "a container is made from the image that is wanted of it, as far as the agent had read"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Its image was not another one some time before it was asked for."""
-        if deed.what is not What.MADE or not (self.outside.only_ends or self.outside.only_hangs):
+        if event.what is not What.MADE or not (self.environment.only_ends or self.environment.only_hangs):
             return
-        image, read_s = self.outside.reads.images.get((deed.uid, deed.name), ("", 0.0))
-        asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
-        made = self.outside.containers.image_of(deed.id)
-        since_s = max(read_s, self.outside.reads.alive_since_s)
+        image, read_s = self.environment.reads.images.get((event.uid, event.name), ("", 0.0))
+        asked_s = event.at_s if event.asked_s is None else event.asked_s
+        made = self.environment.containers.image_of(event.id)
+        since_s = max(read_s, self.environment.reads.alive_since_s)
         assert not image or made == image or asked_s - since_s < _PLANNED_S, (
-            f"{deed.uid}/{deed.name} is made from {made}, and {image} was read {asked_s - read_s:.0f} s ago"
+            f"{event.uid}/{event.name} is made from {made}, and {image} was read {asked_s - read_s:.0f} s ago"
         )
 
 
@@ -195,49 +199,55 @@ class ProbesInTime(ProbesHeard):
 
     words = "while a container is wanted and well, its probes are asked by their periods"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._asked_s: dict[tuple[str, str], float] = {}
         self._since_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """When it is asked, or ends, it was asked a while ago."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        self.hear_probe(deed)
-        if deed.what is What.STARTED:
-            self._since_s[deed.id] = deed.at_s
-        elif deed.what is What.SIGNALLED or (isinstance(deed.value, Ran) and deed.value.command == PRE_STOP):
-            self._since_s.pop(deed.id, None)  # it ends, for whatever reason
-        command = deed.value.command if isinstance(deed.value, Ran) else ""
-        if not command and deed.what is not What.ENDED:
+        self.hear_probe(event)
+        if event.what is What.STARTED:
+            self._since_s[event.id] = event.at_s
+        elif event.what is What.SIGNALLED or (
+            isinstance(event.value, Ran) and event.value.command == PRE_STOP
+        ):
+            self._since_s.pop(event.id, None)  # it ends, for whatever reason
+        command = event.value.command if isinstance(event.value, Ran) else ""
+        if not command and event.what is not What.ENDED:
             return
-        container = self.container(deed) if deed.id in self._since_s else None
-        if container is not None and deed.uid not in self.outside.deletions and not self._may_rest(deed):
+        container = self.container(event) if event.id in self._since_s else None
+        if (
+            container is not None
+            and event.uid not in self.environment.deletions
+            and not self._may_rest(event)
+        ):
             startup = _command(container.startup_probe)
-            is_up = not startup or self._asked_s.get((deed.id, f"{startup} passed")) is not None
+            is_up = not startup or self._asked_s.get((event.id, f"{startup} passed")) is not None
             later = (container.liveness_probe, container.readiness_probe)
             for probe in later if is_up else (container.startup_probe,):
                 if probe is not None and (_command(probe) == command or not command):
-                    self._has_been_asked(deed, probe, startup)
+                    self._has_been_asked(event, probe, startup)
         if command:
-            self._asked_s[deed.id, command] = deed.at_s
-            if isinstance(deed.value, Ran) and deed.value.came_of_it == "0":
-                self._asked_s.setdefault((deed.id, f"{command} passed"), deed.at_s)
+            self._asked_s[event.id, command] = event.at_s
+            if isinstance(event.value, Ran) and event.value.came_of_it == "0":
+                self._asked_s.setdefault((event.id, f"{command} passed"), event.at_s)
 
-    def _may_rest(self, deed: Deed) -> bool:
+    def _may_rest(self, event: Event) -> bool:
         """Whether it is to be ended, so that nobody needs to know how it is."""
-        is_overdue = self.outside.overdue_s(deed.uid) > -_SOON_S
-        pods = self.outside.pods.values()
-        return is_overdue or self.ends_alone(deed) or not any(deed.uid in one for one in pods)
+        is_overdue = self.environment.overdue_s(event.uid) > -_SOON_S
+        pods = self.environment.pods.values()
+        return is_overdue or self.ends_alone(event) or not any(event.uid in one for one in pods)
 
-    def _has_been_asked(self, deed: Deed, probe: Probe, startup: str) -> None:
+    def _has_been_asked(self, event: Event, probe: Probe, startup: str) -> None:
         command = _command(probe)
-        began_s = self._asked_s.get((deed.id, f"{startup} passed"), self._since_s[deed.id])
-        asked_s = self._asked_s.get((deed.id, command), began_s + probe.initial_delay_seconds)
-        rested_s = deed.at_s - max(asked_s, self.outside.reads.alive_since_s + _BACK_S)
+        began_s = self._asked_s.get((event.id, f"{startup} passed"), self._since_s[event.id])
+        asked_s = self._asked_s.get((event.id, command), began_s + probe.initial_delay_seconds)
+        rested_s = event.at_s - max(asked_s, self.environment.reads.alive_since_s + _BACK_S)
         assert rested_s <= 2 * probe.period_seconds + _SOON_S, (
-            f"{deed.uid}/{deed.name} was not asked ({command}) for {rested_s:.0f} s, "
+            f"{event.uid}/{event.name} was not asked ({command}) for {rested_s:.0f} s, "
             f"and {probe.period_seconds} s are its period"
         )
 
@@ -251,22 +261,22 @@ class StrangersGo(Guarantee):
 
     words = "a container that somebody else started is ended, and nothing of it stays"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._owed = Owed(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """It does not run for long."""
-        if deed.what is What.INTRUDED and self.outside.only_ends:
-            self._owed.owe(deed.at_s + _GONE_S, deed.id)
-        for (one,) in self._owed.overdue(deed.at_s):
+        if event.what is What.INTRUDED and self.environment.only_ends:
+            self._owed.owe(event.at_s + _GONE_S, event.id)
+        for (one,) in self._owed.overdue(event.at_s):
             self._is_gone(one)
 
     def settled(self) -> None:
         """By now none runs."""
-        for one in self.outside.containers.strange:
+        for one in self.environment.containers.strange:
             self._is_gone(one)
 
     def _is_gone(self, container_id: str) -> None:
-        runs = any(one.record.id == container_id for one in self.outside.containers.running)
+        runs = any(one.record.id == container_id for one in self.environment.containers.running)
         assert not runs, f"{container_id}, which somebody else started, runs on"

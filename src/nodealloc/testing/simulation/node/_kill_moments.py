@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nodealloc.podfacts import Exited
 from nodealloc.podspec import RestartPolicy
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
-from nodealloc.testing.simulation.node._outside import Outside
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
 
 __all__ = ["KillMoments"]
@@ -23,11 +23,11 @@ class KillMoments:
     """Listens to what happens.
 
     Args:
-        outside: What is true.
+        environment: What is true.
     """
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
         self._ending: set[str] = set()
         self._until_s: dict[tuple[str, str], float] = {}
         self._hooked_s = 0.0
@@ -37,14 +37,14 @@ class KillMoments:
     @property
     def is_now(self) -> bool:
         """Whether something is under way of which another life has to know."""
-        now_s = self._outside.awake_s
+        now_s = self._environment.awake_s
         self._until_s = {key: until_s for key, until_s in self._until_s.items() if until_s > now_s}
         return bool(self._ending or self._until_s) or now_s < self._hooked_s
 
     @property
     def is_in_hook(self) -> bool:
         """Whether a hook after a start has run for a moment, and runs on; of each container once."""
-        now_s = self._outside.awake_s
+        now_s = self._environment.awake_s
         found = [one for one, (from_s, until_s) in self._hooks_s.items() if from_s <= now_s < until_s]
         for one in found:
             self._hooks_s[one] = 0.0, 0.0
@@ -55,31 +55,31 @@ class KillMoments:
         """Whether a container has succeeded for good in a pod in which others run."""
         # Who asks what runs lets others end, which is heard here.
         return any(
-            uid not in self._outside.deletions and self._outside.containers.running_of(uid)
+            uid not in self._environment.deletions and self._environment.containers.running_of(uid)
             for uid in sorted(self._succeeded)
         )
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Something happened."""
-        key = deed.uid, deed.name
-        if deed.what is What.SIGNALLED or deed.value == Ran(PRE_STOP, "0"):
-            self._ending.add(deed.id)
-        elif deed.what in {What.ENDED, What.REMOVED}:
-            self._ending.discard(deed.id)
-            if deed.what is What.ENDED and deed.uid not in self._outside.deletions:
-                self._until_s[key] = deed.at_s + _WAITS_S
-                self._succeeded |= {deed.uid} if self._has_succeeded(deed) else set()
-        elif deed.what is What.POWER:
+        key = event.uid, event.name
+        if event.what is What.SIGNALLED or event.value == Ran(PRE_STOP, "0"):
+            self._ending.add(event.id)
+        elif event.what in {What.ENDED, What.REMOVED}:
+            self._ending.discard(event.id)
+            if event.what is What.ENDED and event.uid not in self._environment.deletions:
+                self._until_s[key] = event.at_s + _WAITS_S
+                self._succeeded |= {event.uid} if self._has_succeeded(event) else set()
+        elif event.what is What.POWER:
             self._succeeded.clear()
-        elif deed.what is What.STARTED:
+        elif event.what is What.STARTED:
             self._until_s.pop(key, None)
-        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
-            takes_s = self._outside.containers.takes_s(deed.id, POST_START)
-            self._hooked_s = max(self._hooked_s, deed.at_s + takes_s + _STORED_S)
-            self._hooks_s.setdefault(deed.id, (deed.at_s + _BEGUN_S, deed.at_s + takes_s))
+        elif isinstance(event.value, Ran) and event.value.command == POST_START:
+            takes_s = self._environment.containers.takes_s(event.id, POST_START)
+            self._hooked_s = max(self._hooked_s, event.at_s + takes_s + _STORED_S)
+            self._hooks_s.setdefault(event.id, (event.at_s + _BEGUN_S, event.at_s + takes_s))
 
-    def _has_succeeded(self, deed: Deed) -> bool:
-        pod = self._outside.known.get(deed.uid)
+    def _has_succeeded(self, event: Event) -> bool:
+        pod = self._environment.known.get(event.uid)
         if pod is None or pod.restart_policy is not RestartPolicy.ON_FAILURE:
             return False
-        return deed.value == Exited(code=0) and any(one.name == deed.name for one in pod.containers)
+        return event.value == Exited(code=0) and any(one.name == event.name for one in pod.containers)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nodealloc.podfacts import ContainerRunning, PodStatus
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told
 from nodealloc.testing.simulation.node._in_time import Owed
-from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = ["ReasonsStay", "ToldInTime"]
 
@@ -23,32 +23,32 @@ class ToldInTime(Guarantee):
         "that a container runs, or does not any more, is told soon, unless a call that tells of its pod waits"
     )
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._owed = Owed(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
         self._names: dict[str, tuple[str, str]] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What is told is no older than it may be."""
-        if not self.outside.only_tells:
+        if not self.environment.only_tells:
             return
-        if deed.what in {What.STARTED, What.ENDED}:
-            self._names[deed.id] = deed.uid, deed.name
-            self._owed.owe(deed.at_s + _TOLD_S, deed.id)
-        for (one,) in self._owed.overdue(deed.at_s):
-            if self.outside.sink.is_waited_for(self._names[one][0], deed.at_s):
-                self._owed.owe(deed.at_s + _AGAIN_S, one)
+        if event.what in {What.STARTED, What.ENDED}:
+            self._names[event.id] = event.uid, event.name
+            self._owed.owe(event.at_s + _TOLD_S, event.id)
+        for (one,) in self._owed.overdue(event.at_s):
+            if self.environment.sink.is_waited_for(self._names[one][0], event.at_s):
+                self._owed.owe(event.at_s + _AGAIN_S, one)
             else:
                 self._is_told(one, *self._names[one])
 
     def _is_told(self, container_id: str, uid: str, name: str) -> None:
-        outside, pod = self.outside, self.pod(uid)
+        environment, pod = self.environment, self.pod(uid)
         is_ours = pod is not None and any(one.name == name for one in pod.all_containers)
-        away = outside.containers.late | outside.containers.strange
-        if not is_ours or container_id in away or uid in outside.deletions or uid in outside.gone:
+        away = environment.containers.late | environment.containers.strange
+        if not is_ours or container_id in away or uid in environment.deletions or uid in environment.gone:
             return
-        runs = any(one.record.id == container_id for one in outside.containers.running)
-        status = outside.told.get(uid)
+        runs = any(one.record.id == container_id for one in environment.containers.running)
+        status = environment.told.get(uid)
         told = next((one for one in status.all_containers if one.name == name), None) if status else None
         is_told = (
             told is not None
@@ -64,24 +64,24 @@ class ReasonsStay(Guarantee):
 
     words = "why a pod has failed, once it was told, is told for as long as it is told of"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._told: dict[str, tuple[str, str]] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """No other reason, no other words, and no silence, follow."""
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+        if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
             return
-        why = deed.value.reason, deed.value.message
-        is_victim = deed.value.condition("DisruptionTarget") is not None
-        is_over = deed.value.phase is not None and deed.value.phase.is_terminal
+        why = event.value.reason, event.value.message
+        is_victim = event.value.condition("DisruptionTarget") is not None
+        is_over = event.value.phase is not None and event.value.phase.is_terminal
         assert any(why) or not (is_victim and is_over), (
-            f"{deed.uid} made room for another one, which ended it, and nothing is told as the reason"
+            f"{event.uid} made room for another one, which ended it, and nothing is told as the reason"
         )
-        before = self._told.get(deed.uid, why)
+        before = self._told.get(event.uid, why)
         assert before == why, (
-            f"{deed.uid} was told to end because of {' '.join(before).strip()}, "
+            f"{event.uid} was told to end because of {' '.join(before).strip()}, "
             f"and now because of {' '.join(why).strip() or 'nothing'}"
         )
         if any(why):
-            self._told[deed.uid] = why
+            self._told[event.uid] = why

@@ -12,7 +12,7 @@ from nodealloc.runtime import ContainerRecord, ContainerReport, Listing, PodList
 from nodealloc.testing.simulation._chance import Chance
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._events import Event, Events, What
 
 __all__ = ["Outages"]
 
@@ -34,7 +34,7 @@ class Outages:
 
     Args:
         clock: The machine's.
-        deeds: Is told what happens.
+        events: Is told what happens.
         containers: The runtime.
 
     Attributes:
@@ -42,9 +42,9 @@ class Outages:
             ended or were not alone: what is in them may be asked to end though its pod is well.
     """
 
-    def __init__(self, clock: SimulatedClock, deeds: Deeds, containers: SimulatedContainers) -> None:
+    def __init__(self, clock: SimulatedClock, events: Events, containers: SimulatedContainers) -> None:
         self.excused: set[str] = set()
-        self._clock, self._deeds, self._containers = clock, deeds, containers
+        self._clock, self._events, self._containers = clock, events, containers
         self._until_s = self._refuses_until_s = -math.inf
         self._comes_back = False
         self._unknown_until_s: dict[str, float] = {}
@@ -62,7 +62,7 @@ class Outages:
             return False
         self._until_s = now_s + _spell_s(chance)
         self._comes_back = True
-        self._deeds.happen(Deed(what=What.AWAY, at_s=now_s, value=self._until_s - now_s))
+        self._events.happen(Event(what=What.AWAY, at_s=now_s, value=self._until_s - now_s))
         return True
 
     def refuses(self, chance: Chance) -> bool:
@@ -81,7 +81,7 @@ class Outages:
     def failed(self, call: str, about: str) -> None:
         """A call about a container, a sandbox, a pod, or "" for the whole node has failed."""
         uid = self._containers.pod_of(about) or about
-        self._deeds.happen(Deed(what=What.FAILED, at_s=self._clock.awake_s, uid=uid, id=about, value=call))
+        self._events.happen(Event(what=What.FAILED, at_s=self._clock.awake_s, uid=uid, id=about, value=call))
 
     # What is told of containers whose state the runtime does not know.
 
@@ -127,7 +127,7 @@ class Outages:
     def restart(self) -> None:
         """It was restarted and lost every record of what does not run."""
         self._containers.catch_up()
-        self._deeds.happen(Deed(what=What.RESTARTED, at_s=self._clock.awake_s))
+        self._events.happen(Event(what=What.RESTARTED, at_s=self._clock.awake_s))
         for one in self._ended():
             self._containers.lose(one.record.id)
 
@@ -142,7 +142,7 @@ class Outages:
     def _come_back(self, chance: Chance) -> None:
         containers, strikes = self._containers, chance.strikes
         containers.catch_up()
-        self._deeds.happen(Deed(what=What.RESTARTED, at_s=self._clock.awake_s))
+        self._events.happen(Event(what=What.RESTARTED, at_s=self._clock.awake_s))
         for box in [one for one in containers.sandboxes if one.record.is_ready]:
             if strikes("sandbox ends meanwhile"):
                 self._end_sandbox(box.record.id, chance)
@@ -196,7 +196,7 @@ class Outages:
 
     def _happen(self, what: What, id_: str, name: str = "") -> None:
         uid = self._containers.pod_of(id_)
-        self._deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, name=name, id=id_))
+        self._events.happen(Event(what=what, at_s=self._clock.awake_s, uid=uid, name=name, id=id_))
 
 
 def _spell_s(chance: Chance) -> float:

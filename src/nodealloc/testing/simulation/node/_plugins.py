@@ -22,7 +22,7 @@ from nodealloc.pluginreg import PluginInfo, SocketIdentity
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Rest
 from nodealloc.testing.simulation._life import Life
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._events import Event, Events, What
 
 __all__ = ["OF_EACH_NODE", "RESOURCES", "SimulatedPlugins", "node_of", "variable_of"]
 
@@ -75,7 +75,7 @@ class SimulatedPlugins:
 
     Args:
         clock: The machine's.
-        deeds: Is told what plugins were asked to do.
+        events: Is told what plugins were asked to do.
 
     Attributes:
         are_asked: Whether an agent ever talked to any.
@@ -83,9 +83,9 @@ class SimulatedPlugins:
         ill_s: Since when it has known of a device that it is not well.
     """
 
-    def __init__(self, clock: SimulatedClock, deeds: Deeds) -> None:
+    def __init__(self, clock: SimulatedClock, events: Events) -> None:
         self._clock = clock
-        self._deeds = deeds
+        self._events = events
         self._life: Life | None = None
         self._sockets: dict[str, _Process] = {}
         self._number = 0
@@ -136,7 +136,7 @@ class SimulatedPlugins:
         self.are_asked = True
         return _Connection(self, path, self._sockets.get(path))
 
-    # What the outside does.
+    # What others do.
 
     def act(self, rng: random.Random) -> None:
         """A plugin dies, comes back, or says something else of a device."""
@@ -287,7 +287,7 @@ class SimulatedPlugins:
             self._on_change()
 
     def _happen(self, what: What, id_: str, value: str) -> None:
-        self._deeds.happen(Deed(what=what, at_s=self._clock.awake_s, id=id_, value=value))
+        self._events.happen(Event(what=what, at_s=self._clock.awake_s, id=id_, value=value))
 
 
 class _Connection:

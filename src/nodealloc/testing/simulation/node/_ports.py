@@ -1,4 +1,4 @@
-"""What an agent of a simulated node is built from, and the faulty ways to the outside."""
+"""What an agent of a simulated node is built from, and the faulty ways to what is around it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
-from nodealloc.testing.simulation.node._deeds import Ran
+from nodealloc.testing.simulation.node._events import Ran
 from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
@@ -73,7 +73,7 @@ class SimulatedRuntime:
 
     def __init__(self, life: Life, containers: SimulatedContainers, outages: Outages) -> None:
         self._life = life
-        self._outside = containers
+        self._containers = containers
         self._outages = outages
 
     def listing(self) -> Listing:
@@ -86,7 +86,7 @@ class SimulatedRuntime:
 
     def health(self) -> RuntimeHealth:
         """See `Looks.health`."""
-        return self._look("health", self._outside.health)
+        return self._look("health", self._containers.health)
 
     def follow(self, on_event: Callable[[], None], cancel: Cancel, /) -> None:
         """See `Looks.follow`; this one has no events."""
@@ -96,22 +96,22 @@ class SimulatedRuntime:
     def run_sandbox(self, config: SandboxConfig, /) -> str:
         """See `Sandboxes.run_sandbox`."""
         asked_s = self._life.clock.awake_s
-        return self._do("run_sandbox", lambda: self._outside.run_sandbox(config, asked_s), config.pod.uid)
+        return self._do("run_sandbox", lambda: self._containers.run_sandbox(config, asked_s), config.pod.uid)
 
     def stop_sandbox(self, sandbox_id: str, /) -> None:
         """See `Sandboxes.stop_sandbox`."""
-        self._do("stop_sandbox", lambda: self._outside.stop_sandbox(sandbox_id), sandbox_id)
+        self._do("stop_sandbox", lambda: self._containers.stop_sandbox(sandbox_id), sandbox_id)
 
     def remove_sandbox(self, sandbox_id: str, /) -> None:
         """See `Sandboxes.remove_sandbox`."""
-        self._do("remove_sandbox", lambda: self._outside.remove_sandbox(sandbox_id), sandbox_id)
+        self._do("remove_sandbox", lambda: self._containers.remove_sandbox(sandbox_id), sandbox_id)
 
     def create_container(self, sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> str:
         """See `Containers.create_container`."""
         asked_s = self._life.clock.awake_s
         return self._do(
             "create_container",
-            lambda: self._outside.create(sandbox_id, config, sandbox, asked_s),
+            lambda: self._containers.create(sandbox_id, config, sandbox, asked_s),
             sandbox_id,
         )
 
@@ -120,9 +120,9 @@ class SimulatedRuntime:
         asked_s = self._life.clock.awake_s
 
         def start() -> None:
-            self._outside.start(container_id, asked_s)
+            self._containers.start(container_id, asked_s)
             if self._life.chance.strikes("container vanishes"):
-                self._outside.vanish(container_id)
+                self._containers.vanish(container_id)
 
         self._do("start_container", start, container_id)
 
@@ -131,67 +131,69 @@ class SimulatedRuntime:
         asked_s = self._life.clock.awake_s
 
         def stop() -> None:
-            takes_s = self._outside.ask_to_end(container_id, grace_s, asked_s)
+            takes_s = self._containers.ask_to_end(container_id, grace_s, asked_s)
             if takes_s:
                 self._life.pause(takes_s)
-                self._outside.catch_up()
+                self._containers.catch_up()
                 # In a call in which no time can pass it left at once.
-                self._outside.end_now(container_id)
+                self._containers.end_now(container_id)
 
         self._do("stop_container", stop, container_id)
 
     def update_container(self, container_id: str, resources: LinuxResources, /) -> None:
         """See `Containers.update_container`."""
         self._do(
-            "update_container", lambda: self._outside.update_container(container_id, resources), container_id
+            "update_container",
+            lambda: self._containers.update_container(container_id, resources),
+            container_id,
         )
 
     def cpus(self, container_id: str, /) -> CPUSet:
         """What a container is confined to; empty for one that may run anywhere."""
-        return self._look("cpus", lambda: self._outside.cpus(container_id), container_id)
+        return self._look("cpus", lambda: self._containers.cpus(container_id), container_id)
 
     def remove_container(self, container_id: str, /) -> None:
         """See `Containers.remove_container`."""
-        self._do("remove_container", lambda: self._outside.remove_container(container_id), container_id)
+        self._do("remove_container", lambda: self._containers.remove_container(container_id), container_id)
 
     def images(self) -> Sequence[ImageRecord]:
         """See `Images.images`."""
-        return self._at_once("images", self._outside.images)
+        return self._at_once("images", self._containers.images)
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`."""
-        return self._do("pull_image", lambda: self._outside.pull_image(name, credentials))
+        return self._do("pull_image", lambda: self._containers.pull_image(name, credentials))
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
-        self._do("remove_image", lambda: self._outside.remove_image(id))
+        self._do("remove_image", lambda: self._containers.remove_image(id))
 
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; when its time is over it is ended, unless the runtime hangs."""
-        life, strikes, ran = self._life, self._life.chance.strikes, self._outside.ran
+        life, strikes, ran = self._life, self._life.chance.strikes, self._containers.ran
         life.enter()
-        self._outside.catch_up()
+        self._containers.catch_up()
         if self._is_away():
             ran(container_id, Ran(command[0], "away"))
             raise RuntimeUnavailableError("run_command", "connection refused")
         if strikes("runtime refuses"):
             ran(container_id, Ran(command[0], "refused"))
             raise RuntimeRefusedError("run_command", "UNKNOWN", "the simulated runtime does not feel like it")
-        takes_s = self._outside.takes_s(container_id, command[0])
+        takes_s = self._containers.takes_s(container_id, command[0])
         if strikes("runtime hangs"):
             takes_s = math.inf
-            self._outside.hung(container_id, "run_command")
+            self._containers.hung(container_id, "run_command")
         elif strikes("runtime is slow"):
             takes_s += life.chance.rng.uniform(1.0, 200.0)
         if takes_s > timeout_s:
             ran(container_id, Ran(command[0], "timed out"))
             life.pause(math.inf if math.isinf(takes_s) else timeout_s)
             raise CommandTimedOutError(container_id, timeout_s)
-        answer = self._outside.run_command(container_id, command, timeout_s)
+        answer = self._containers.run_command(container_id, command, timeout_s)
         # It ended in time, and whoever asked hears of it a moment later: its container may be gone by then.
         if takes_s:
             life.pause(takes_s)
-        self._outside.answered.add((container_id, command[0]))
+        self._containers.answered.add((container_id, command[0]))
         life.leave()
         return answer
 
@@ -230,10 +232,10 @@ class SimulatedRuntime:
             self._outages.failed(call, about)
             raise RuntimeUnavailableError(call, "connection reset by peer")
         if strikes("runtime is slow"):
-            self._outside.hung(about, call)
+            self._containers.hung(about, call)
             life.pause(life.chance.rng.uniform(1.0, 200.0))
         if strikes(_HANGS.get(call, "runtime hangs" if about else "whole runtime hangs")):
-            self._outside.hung(about, call)
+            self._containers.hung(about, call)
             life.pause(math.inf if about else _GIVEN_UP_S)
             if not about:
                 raise RuntimeUnavailableError(call, "deadline exceeded")
@@ -245,13 +247,13 @@ class SimulatedRuntime:
         takes_s = _TAKES_S.get(call, 0.0)
         if takes_s:
             life.pause(life.chance.rng.expovariate(1.0) * takes_s)
-        self._outside.catch_up()
+        self._containers.catch_up()
         answer = work()
         if changes and strikes("answer is lost"):
             raise AnswerLostError(call, "deadline exceeded")
         if not changes and strikes("answer is late"):
             # What it shows was so when it was asked; by now it may be otherwise.
-            self._outside.hung(about, call)
+            self._containers.hung(about, call)
             life.pause(life.chance.rng.uniform(0.2, 10.0))
         life.leave()
         return answer

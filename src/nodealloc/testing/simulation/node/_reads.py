@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from nodealloc.testing.simulation._clock import SimulatedClock
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._events import Event, Events, What
 
 __all__ = ["Reads"]
 
@@ -15,11 +15,11 @@ _STORED_S = 3.0
 
 
 class Reads:
-    """What changed in sources, and which of it the agent has read. Moments are on the clock of deeds.
+    """What changed in sources, and which of it the agent has read. Moments are on the clock of events.
 
     Args:
         clock: The machine's.
-        deeds: Is told of what was read.
+        events: Is told of what was read.
 
     Attributes:
         ends_s: When the agent had first read that a pod is to go, by uid.
@@ -31,8 +31,8 @@ class Reads:
         killed_s: When the one before it ended.
     """
 
-    def __init__(self, clock: SimulatedClock, deeds: Deeds) -> None:
-        self._clock, self._deeds = clock, deeds
+    def __init__(self, clock: SimulatedClock, events: Events) -> None:
+        self._clock, self._events = clock, events
         self.ends_s: dict[str, float] = {}
         self.ends_by_s: dict[str, float] = {}
         self.images: dict[tuple[str, str], tuple[str, float]] = {}
@@ -102,4 +102,4 @@ class Reads:
         self.ends_by_s[uid] = min(self.ends_by_s.get(uid, math.inf), now_s + grace_s)
         self._fresh[uid] = source, grace_s, now_s
         left_s = self.ends_by_s[uid] - now_s
-        self._deeds.happen(Deed(what=What.READ, at_s=now_s, uid=uid, value=left_s))
+        self._events.happen(Event(what=What.READ, at_s=now_s, uid=uid, value=left_s))

@@ -1,4 +1,4 @@
-"""Checkers of refusals: each hears every deed of the node, and remembers what it needs."""
+"""Checkers of refusals: each hears every event of the node, and remembers what it needs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from nodealloc.podfacts import PodPhase, PodStatus
 from nodealloc.podspec import Pod, RestartPolicy, effective_requests
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._environment import FILE, Environment
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._outside import FILE, Outside
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
 __all__ = [
@@ -27,38 +27,40 @@ class RefusalsAreTrue(Guarantee):
 
     words = "a pod is refused for want of something only where others may still hold it"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._deeds = 0
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._events = 0
         self._refused: set[str] = set()
         self._over: dict[str, tuple[float, int]] = {}
         self._gone_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """With all that may hold some, or did since it was wanted, it does not fit: a word may be late."""
-        self._deeds += 1
-        for uid in self.outside.gone - self._gone_s.keys():
-            self._gone_s[uid] = deed.at_s
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+        self._events += 1
+        for uid in self.environment.gone - self._gone_s.keys():
+            self._gone_s[uid] = event.at_s
+        if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
             return
-        status, uid = deed.value, deed.uid
+        status, uid = event.value, event.uid
         if status.phase is None or not status.phase.is_terminal:
             return
-        self._over.setdefault(uid, (deed.at_s, self._deeds))
+        self._over.setdefault(uid, (event.at_s, self._events))
         if status.reason not in _NO_ROOM or uid in self._refused:
             return
         pod = self.pod(uid)
         if pod is None or any(one.requests.keys() & RESOURCES.keys() for one in pod.all_containers):
             return  # devices may be ill, or nobody serves them
         self._refused.add(uid)
-        known = self.outside.known.items()
+        known = self.environment.known.items()
         holders = [
-            self.outside.forms.most(one) for other, one in known if other == uid or self._holds(other, deed)
+            self.environment.forms.most(one)
+            for other, one in known
+            if other == uid or self._holds(other, event)
         ]
-        cpus = len(self.outside.machine.cpus) - len(self.outside.reserved)
+        cpus = len(self.environment.machine.cpus) - len(self.environment.reserved)
         asked = sum(one.requests["cpu"].milli_value for pod in holders for one in pod.all_containers)
         memory = sum(one.requests["memory"].value for pod in holders for one in pod.all_containers)
-        there = sum(one.memory_bytes for one in self.outside.machine.numa_nodes)
+        there = sum(one.memory_bytes for one in self.environment.machine.numa_nodes)
         assert len(holders) > 1 or asked > 1000 * cpus or memory > there // 2, (
             f"{uid} is refused ({status.reason}), and nobody else may hold anything"
         )
@@ -69,43 +71,43 @@ class RefusalsAreTrue(Guarantee):
             f"{uid} is refused ({status.reason}), and all that may hold memory asks for {memory} of {there}"
         )
 
-    def _holds(self, uid: str, now: Deed) -> bool:
+    def _holds(self, uid: str, now: Event) -> bool:
         """Whether a pod may still hold something: what it had is given back some time after its end."""
         if uid in self._refused:
             return False
         if uid in self._gone_s:
-            return self._gone_s[uid] > self.outside.wanted_s.get(now.uid, (now.at_s, 0.0))[0]
-        since_s, since = self._over.get(uid, (now.at_s, self._deeds))
-        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
-        return mounted or now.at_s - since_s < _GIVES_BACK_S or self._deeds - since < _GIVES_BACK
+            return self._gone_s[uid] > self.environment.wanted_s.get(now.uid, (now.at_s, 0.0))[0]
+        since_s, since = self._over.get(uid, (now.at_s, self._events))
+        mounted = any(owner == uid for _, owner in self.environment.volumes.mounts)
+        return mounted or now.at_s - since_s < _GIVES_BACK_S or self._events - since < _GIVES_BACK
 
 
 _NO_ROOM = frozenset({"OutOfcpu", "OutOfmemory", "UnexpectedAdmissionError", "TopologyAffinityError"})
 _GIVES_BACK_S = 60.0
 _GIVES_BACK = 100
-"""So long, and so many deeds, after its end a pod has given back what it held."""
+"""So long, and so many events, after its end a pod has given back what it held."""
 
 
 class Holders(Guarantee):
     """One that knows who may hold some of the node."""
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._over_s: dict[str, float] = {}
         self._boxed: set[str] = set()
         self._refused_s: dict[str, float] = {}
 
-    def hear_holders(self, deed: Deed) -> None:
+    def hear_holders(self, event: Event) -> None:
         """Who is over, and who was never let in; `heard` calls it."""
-        status, uid = deed.value, deed.uid
-        if deed.what is What.SANDBOX_MADE:
+        status, uid = event.value, event.uid
+        if event.what is What.SANDBOX_MADE:
             self._boxed.add(uid)
-        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or status.phase is None:
+        if event.what is not What.TOLD or not isinstance(status, PodStatus) or status.phase is None:
             return
         if status.phase.is_terminal:
-            self._over_s.setdefault(uid, deed.at_s)
+            self._over_s.setdefault(uid, event.at_s)
             if status.reason in _NO_ROOM and uid not in self._boxed:
-                self._refused_s.setdefault(uid, deed.at_s)
+                self._refused_s.setdefault(uid, event.at_s)
 
     def may_hold(
         self, uid: str, now_s: float, *, waited_s: float = 0.0, held_s: float = _GIVES_BACK_S
@@ -113,12 +115,12 @@ class Holders(Guarantee):
         """Whether it holds something, or has waited for it, or held some, so many seconds ago."""
         if now_s - self._refused_s.get(uid, math.inf) >= waited_s:
             return False
-        mounted = any(owner == uid for _, owner in self.outside.volumes.mounts)
+        mounted = any(owner == uid for _, owner in self.environment.volumes.mounts)
         return mounted or now_s - self._over_s.get(uid, now_s) <= held_s
 
     def asked(self, pods: Iterable[Pod]) -> tuple[int, int]:
         """What they ask for, at most: thousandths of CPUs, and bytes of memory."""
-        requests = [effective_requests(self.outside.forms.most(pod)) for pod in pods]
+        requests = [effective_requests(self.environment.forms.most(pod)) for pod in pods]
         cpus = sum(one["cpu"].milli_value for one in requests if "cpu" in one)
         return cpus, sum(one["memory"].value for one in requests if "memory" in one)
 
@@ -128,32 +130,32 @@ class EndingIsAwaited(Holders):
 
     words = "a pod that fits once others have ended waits for them, and is not refused"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """With all that stay it does not fit."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        status, uid, outside = deed.value, deed.uid, self.outside
-        self.hear_holders(deed)
-        if deed.what is not What.TOLD or not isinstance(status, PodStatus):
+        status, uid, environment = event.value, event.uid, self.environment
+        self.hear_holders(event)
+        if event.what is not What.TOLD or not isinstance(status, PodStatus):
             return
-        if status.reason not in _SHORT or uid not in outside.wanted_s:
+        if status.reason not in _SHORT or uid not in environment.wanted_s:
             return
-        if deed.at_s - outside.reads.alive_since_s < _BACK_S:
+        if event.at_s - environment.reads.alive_since_s < _BACK_S:
             return  # what an earlier life had read may have been forgotten with it
-        wanted_s = outside.wanted_s[uid][0]
-        known = outside.known.items()
-        leave = {one for one, read_s in outside.read.items() if read_s < wanted_s - _MARKED_S}
+        wanted_s = environment.wanted_s[uid][0]
+        known = environment.known.items()
+        leave = {one for one, read_s in environment.read.items() if read_s < wanted_s - _MARKED_S}
         stay = [
             pod
             for other, pod in known
             if other == uid
             or (
                 other not in leave
-                and other not in outside.gone
-                and self.may_hold(other, deed.at_s, held_s=_OVER_S)
+                and other not in environment.gone
+                and self.may_hold(other, event.at_s, held_s=_OVER_S)
             )
         ]
-        asked = tuple(zip(self.asked(stay), outside.room, strict=True))
+        asked = tuple(zip(self.asked(stay), environment.room, strict=True))
         # What is named may be the first thing that is short now, where another one is for ever.
         assert any(wanted > there for wanted, there in asked), (
             f"{uid} is refused ({status.reason}), and without what ends "
@@ -166,40 +168,42 @@ class CriticalsGetRoom(Holders):
 
     words = "a critical pod comes in where only less important ones hold what it wants"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._waits_s: dict[str, float] = {}
         self._critical: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """It is not refused, and does not wait for long."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        self.hear_holders(deed)
-        status, uid = deed.value, deed.uid
-        if deed.what is What.WANTED and uid in self.outside.pods[FILE]:
+        self.hear_holders(event)
+        status, uid = event.value, event.uid
+        if event.what is What.WANTED and uid in self.environment.pods[FILE]:
             self._critical.add(uid)
-            self._waits_s[uid] = deed.at_s
-        elif deed.what in {What.SANDBOX_MADE, What.DELETED, What.UNWANTED} or uid in self._over_s:
+            self._waits_s[uid] = event.at_s
+        elif event.what in {What.SANDBOX_MADE, What.DELETED, What.UNWANTED} or uid in self._over_s:
             self._waits_s.pop(uid, None)
         if uid in self._critical and isinstance(status, PodStatus) and status.reason in _SHORT:
-            self._is_short(uid, deed.at_s, f"is refused ({status.reason})")
+            self._is_short(uid, event.at_s, f"is refused ({status.reason})")
         for one, since_s in tuple(self._waits_s.items()):
-            waited_s = deed.at_s - max(since_s, self.outside.reads.alive_since_s)
+            waited_s = event.at_s - max(since_s, self.environment.reads.alive_since_s)
             if waited_s > _COMES_S and not self._has_devices(one):
-                self._is_short(one, deed.at_s, f"waits for {waited_s:.0f} s")
-                self._waits_s[one] = deed.at_s
+                self._is_short(one, event.at_s, f"waits for {waited_s:.0f} s")
+                self._waits_s[one] = event.at_s
 
     def _is_short(self, uid: str, now_s: float, what: str) -> None:
-        hold = [self.outside.known[one] for one in self._critical if one == uid or self.may_hold(one, now_s)]
-        asked, there = self.asked(hold), self.outside.room
+        hold = [
+            self.environment.known[one] for one in self._critical if one == uid or self.may_hold(one, now_s)
+        ]
+        asked, there = self.asked(hold), self.environment.room
         assert asked[0] > there[0] or asked[1] > there[1], (
             f"{uid} {what}, and all that is as important asks for {asked} of {there}"
         )
 
     def _has_devices(self, uid: str) -> bool:
         """Whether it may wait for a plugin that is not there."""
-        containers = self.outside.known[uid].all_containers
+        containers = self.environment.known[uid].all_containers
         return any(one.requests.keys() & RESOURCES.keys() for one in containers)
 
 
@@ -213,39 +217,41 @@ class VictimsAreNeeded(Holders):
 
     words = "a pod makes room for a critical one only where there is too little without it"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._waited_s: dict[str, float] = {}
         self._victims_s: dict[str, float] = {}
         self._came_s: list[float] = []
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """With all that may hold something, and the other victims gone, who waits does not fit."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        self.hear_holders(deed)
-        status, uid = deed.value, deed.uid
-        if deed.what is What.WANTED:
-            self._came_s.append(deed.at_s)
-        if deed.what is What.WANTED and uid in self.outside.pods[FILE]:
+        self.hear_holders(event)
+        status, uid = event.value, event.uid
+        if event.what is What.WANTED:
+            self._came_s.append(event.at_s)
+        if event.what is What.WANTED and uid in self.environment.pods[FILE]:
             self._waited_s[uid] = math.inf
-        elif deed.what in {What.STARTED, What.UNWANTED} and uid in self._waited_s:
-            self._waited_s[uid] = min(deed.at_s, self._waited_s[uid])
-        if deed.what is not What.TOLD or not isinstance(status, PodStatus):
+        elif event.what in {What.STARTED, What.UNWANTED} and uid in self._waited_s:
+            self._waited_s[uid] = min(event.at_s, self._waited_s[uid])
+        if event.what is not What.TOLD or not isinstance(status, PodStatus):
             return
         if status.condition("DisruptionTarget") is not None and uid not in self._victims_s:
-            self._victims_s[uid] = deed.at_s
-            self._is_needed(deed)
+            self._victims_s[uid] = event.at_s
+            self._is_needed(event)
 
-    def _is_needed(self, deed: Deed) -> None:
-        outside, now_s = self.outside, deed.at_s
+    def _is_needed(self, event: Event) -> None:
+        environment, now_s = self.environment, event.at_s
         others = {one for one, at_s in self._victims_s.items() if now_s - at_s < _TOGETHER_S}
-        hold = [pod for uid, pod in outside.known.items() if uid not in others and self._may_hold(uid, now_s)]
-        cpus, memory = outside.room
+        hold = [
+            pod for uid, pod in environment.known.items() if uid not in others and self._may_hold(uid, now_s)
+        ]
+        cpus, memory = environment.room
         for victim in others:
-            if victim != deed.uid and self._have_come(self._victims_s[victim]) > 1:
+            if victim != event.uid and self._have_come(self._victims_s[victim]) > 1:
                 continue  # beside the critical one others came since it was chosen, and may be in
-            asked, wanted = self.asked((*hold, outside.known[victim]))
+            asked, wanted = self.asked((*hold, environment.known[victim]))
             assert asked > cpus or wanted > memory, (
                 f"{victim} makes room, and with it {asked} m of {cpus} CPUs and {wanted} bytes are asked for"
             )
@@ -256,7 +262,7 @@ class VictimsAreNeeded(Holders):
 
     def _may_hold(self, uid: str, now_s: float) -> bool:
         """The same, and one that is gone does not for long."""
-        has_left = uid in self.outside.gone and now_s - self._waited_s.get(uid, 0.0) > _GIVES_BACK_S
+        has_left = uid in self.environment.gone and now_s - self._waited_s.get(uid, 0.0) > _GIVES_BACK_S
         return self.may_hold(uid, now_s, waited_s=_GIVES_BACK_S) and not has_left
 
 
@@ -277,18 +283,18 @@ class RefusalsSayWhy(Guarantee):
 
     words = "a pod that is told to have failed without having run says why"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ran: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A refusal has a reason; who had a sandbox was not refused."""
-        if deed.what in {What.SANDBOX_MADE, What.STARTED}:
-            self._ran.add(deed.uid)
-        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.uid not in self._ran:
-            status = deed.value
-            if status.phase is PodPhase.FAILED and deed.uid not in self.outside.deletions:
-                assert status.reason, f"{deed.uid} is told to have failed, never ran, and nobody says why"
+        if event.what in {What.SANDBOX_MADE, What.STARTED}:
+            self._ran.add(event.uid)
+        if event.what is What.TOLD and isinstance(event.value, PodStatus) and event.uid not in self._ran:
+            status = event.value
+            if status.phase is PodPhase.FAILED and event.uid not in self.environment.deletions:
+                assert status.reason, f"{event.uid} is told to have failed, never ran, and nobody says why"
 
 
 class GoesOn(Guarantee):
@@ -296,17 +302,17 @@ class GoesOn(Guarantee):
 
     words = "a pod that is wanted and whose policy restarts what failed does not come to an end by itself"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whoever makes such a pod end, by a refusal or by taking its room, gives a reason."""
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus) or deed.value.reason:
+        if event.what is not What.TOLD or not isinstance(event.value, PodStatus) or event.value.reason:
             return
-        pod = next((pods[deed.uid] for pods in self.outside.pods.values() if deed.uid in pods), None)
-        if pod is None or deed.uid in self.outside.deletions:
+        pod = next((pods[event.uid] for pods in self.environment.pods.values() if event.uid in pods), None)
+        if pod is None or event.uid in self.environment.deletions:
             return
         never = {
             RestartPolicy.ALWAYS: {PodPhase.FAILED, PodPhase.SUCCEEDED},
             RestartPolicy.ON_FAILURE: {PodPhase.FAILED},
         }
-        assert deed.value.phase not in never.get(pod.restart_policy, ()), (
-            f"{deed.uid} is told to be {deed.value.phase}, and its policy is {pod.restart_policy.value}"
+        assert event.value.phase not in never.get(pod.restart_policy, ()), (
+            f"{event.uid} is told to be {event.value.phase}, and its policy is {pod.restart_policy.value}"
         )

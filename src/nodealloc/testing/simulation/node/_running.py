@@ -1,4 +1,4 @@
-"""Checkers of what runs: each hears every deed of the node, and remembers what it needs."""
+"""Checkers of what runs: each hears every event of the node, and remembers what it needs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import attrs
 
 from nodealloc.podfacts import ContainerTerminated, Exited, HostPort, PodPhase, PodStatus, host_ports_of
 from nodealloc.podspec import Pod, RestartPolicy
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import API, Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard, StartsHeard
-from nodealloc.testing.simulation.node._outside import API, Outside
 from nodealloc.testing.simulation.node._pods import STARTED
 
 __all__ = [
@@ -38,15 +38,15 @@ class OneCopy(Guarantee):
 
     words = "a container of a pod never runs twice at a time"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A start is no second copy."""
-        if deed.what is What.STARTED:
+        if event.what is What.STARTED:
             copies = [
                 one.record.id
-                for one in self.outside.containers.running
-                if (one.record.pod.uid, one.record.name) == (deed.uid, deed.name)
+                for one in self.environment.containers.running
+                if (one.record.pod.uid, one.record.name) == (event.uid, event.name)
             ]
-            assert len(copies) == 1, f"{deed.uid}/{deed.name} runs {len(copies)} times: {', '.join(copies)}"
+            assert len(copies) == 1, f"{event.uid}/{event.name} runs {len(copies)} times: {', '.join(copies)}"
 
 
 class AttemptsOnce(StartsHeard):
@@ -54,13 +54,13 @@ class AttemptsOnce(StartsHeard):
 
     words = "no attempt of a container of which an agent can know starts twice"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A start has a number that none before it had, in its sandbox."""
-        if deed.what is What.STARTED:
-            this = deed.attempt, self.outside.containers.sandbox_of(deed.id)
-            before = self.starts[deed.uid, deed.name]
-            assert this not in before, f"attempt {deed.attempt} of {deed.uid}/{deed.name} starts again"
-        self.hear_start(deed)
+        if event.what is What.STARTED:
+            this = event.attempt, self.environment.containers.sandbox_of(event.id)
+            before = self.starts[event.uid, event.name]
+            assert this not in before, f"attempt {event.attempt} of {event.uid}/{event.name} starts again"
+        self.hear_start(event)
 
 
 class FinishedStays(Guarantee):
@@ -68,32 +68,32 @@ class FinishedStays(Guarantee):
 
     words = "what its policy does not restart never runs again"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._started: set[tuple[str, str, str]] = set()
         self._succeeded: set[tuple[str, str]] = set()
         self._told = set[tuple[str, str]]()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A start is allowed by the pod's policy."""
-        self._told |= _successes(deed)
-        pod, container = self.pod(deed.uid), self.container(deed)
-        if deed.what is What.SANDBOX_MADE and pod is not None:
+        self._told |= _successes(event)
+        pod, container = self.pod(event.uid), self.container(event)
+        if event.what is What.SANDBOX_MADE and pod is not None:
             self._needs_one(pod)
         if pod is None or container is None or container not in pod.containers:
             return
-        key = (deed.uid, deed.name)
+        key = (event.uid, event.name)
         # What is to run from another image is another container, of which no policy speaks.
-        first = (*key, self.outside.containers.image_of(deed.id))
-        if deed.what is What.ENDED and deed.value == Exited(code=0):
+        first = (*key, self.environment.containers.image_of(event.id))
+        if event.what is What.ENDED and event.value == Exited(code=0):
             self._succeeded.add(key)
-        if deed.what is What.FORGOT:  # perhaps nobody looked in time
+        if event.what is What.FORGOT:  # perhaps nobody looked in time
             self._succeeded -= {key} - self._told
-        if deed.what is What.STARTED:
+        if event.what is What.STARTED:
             if pod.restart_policy is RestartPolicy.NEVER:
-                assert first not in self._started, f"{deed.uid}/{deed.name} starts again under policy Never"
+                assert first not in self._started, f"{event.uid}/{event.name} starts again under policy Never"
             if pod.restart_policy is RestartPolicy.ON_FAILURE:
-                assert key not in self._succeeded, f"{deed.uid}/{deed.name} starts again after it succeeded"
+                assert key not in self._succeeded, f"{event.uid}/{event.name} starts again after it succeeded"
             self._started.add(first)
 
     def _needs_one(self, pod: Pod) -> None:
@@ -109,25 +109,25 @@ class InitFirst(Guarantee):
 
     words = "a container starts when the init containers before it have succeeded in its sandbox"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._done: set[tuple[str, str, str]] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A sidecar before it has started."""
-        is_up = deed.value == Ran(STARTED, "0")
-        pod = self.pod(deed.uid) if is_up or deed.what in {What.STARTED, What.ENDED} else None
-        box, container = self.outside.containers.sandbox_of(deed.id), self.container(deed)
+        is_up = event.value == Ran(STARTED, "0")
+        pod = self.pod(event.uid) if is_up or event.what in {What.STARTED, What.ENDED} else None
+        box, container = self.environment.containers.sandbox_of(event.id), self.container(event)
         if pod is None or not box or container is None:
             return
         inits = [one.name for one in pod.init_containers]
-        is_plain = self.is_init(deed) or container.startup_probe is not None
-        if deed.what is What.STARTED:
-            before = inits[: inits.index(deed.name)] if deed.name in inits else inits
-            missing = [one for one in before if (deed.uid, one, box) not in self._done]
-            assert not missing, f"{deed.uid}/{deed.name} starts, and {', '.join(missing)} comes before it"
-        if (deed.what is What.STARTED and not is_plain) or is_up or deed.value == Exited(code=0):
-            self._done.add((deed.uid, deed.name, box))
+        is_plain = self.is_init(event) or container.startup_probe is not None
+        if event.what is What.STARTED:
+            before = inits[: inits.index(event.name)] if event.name in inits else inits
+            missing = [one for one in before if (event.uid, one, box) not in self._done]
+            assert not missing, f"{event.uid}/{event.name} starts, and {', '.join(missing)} comes before it"
+        if (event.what is What.STARTED and not is_plain) or is_up or event.value == Exited(code=0):
+            self._done.add((event.uid, event.name, box))
 
 
 class InitOnce(Guarantee):
@@ -135,24 +135,26 @@ class InitOnce(Guarantee):
 
     words = "an init container that succeeded does not run again in its sandbox"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._done: set[tuple[str, str, str]] = set()
         self._told = set[tuple[str, str]]()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A start is not of an init container that is over."""
-        self._told |= _successes(deed)
-        if deed.what not in {What.STARTED, What.ENDED, What.FORGOT} or not self.is_init(deed):
+        self._told |= _successes(event)
+        if event.what not in {What.STARTED, What.ENDED, What.FORGOT} or not self.is_init(event):
             return
-        one = next(one for one in self.outside.containers.reports if one.record.id == deed.id)
-        key = (deed.uid, deed.name, one.record.sandbox_id)
-        if deed.what is What.ENDED and isinstance(deed.value, Exited) and deed.value.code == 0:
+        one = next(one for one in self.environment.containers.reports if one.record.id == event.id)
+        key = (event.uid, event.name, one.record.sandbox_id)
+        if event.what is What.ENDED and isinstance(event.value, Exited) and event.value.code == 0:
             self._done.add(key)
-        elif deed.what is What.FORGOT and (deed.uid, deed.name) not in self._told:
+        elif event.what is What.FORGOT and (event.uid, event.name) not in self._told:
             self._done.discard(key)  # perhaps nobody looked in time
-        elif deed.what is What.STARTED:
-            assert key not in self._done, f"init container {deed.uid}/{deed.name} succeeded and starts again"
+        elif event.what is What.STARTED:
+            assert key not in self._done, (
+                f"init container {event.uid}/{event.name} succeeded and starts again"
+            )
 
 
 class NothingWithoutReason(RoomHeard):
@@ -163,28 +165,28 @@ class NothingWithoutReason(RoomHeard):
         "unless it makes room for a critical pod"
     )
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A signal is for a pod that somebody wants gone, that is not alive, or that has ended by itself."""
-        self.hear_probe(deed)
-        self.hear_critical(deed)
-        if deed.what is not What.SIGNALLED or deed.uid in self.outside.read:
+        self.hear_probe(event)
+        self.hear_critical(event)
+        if event.what is not What.SIGNALLED or event.uid in self.environment.read:
             return
-        pod = self.pod(deed.uid)
-        if pod is None or self.ends_alone(deed) or self.outside.overdue_s(deed.uid) > 0:
+        pod = self.pod(event.uid)
+        if pod is None or self.ends_alone(event) or self.environment.overdue_s(event.uid) > 0:
             return
-        if not self._goes_on(deed) or self.makes_room(deed):
+        if not self._goes_on(event) or self.makes_room(event):
             return
-        why = "the agent has not read that" if deed.uid in self.outside.deletions else "nobody wants"
-        raise AssertionError(f"{deed.uid}/{deed.name} is asked to end, and {why} {pod.name} is to go")
+        why = "the agent has not read that" if event.uid in self.environment.deletions else "nobody wants"
+        raise AssertionError(f"{event.uid}/{event.name} is asked to end, and {why} {pod.name} is to go")
 
-    def _goes_on(self, deed: Deed) -> bool:
+    def _goes_on(self, event: Event) -> bool:
         """Whether a main container runs that is not about to be ended for good itself."""
-        pod, containers = self.pod(deed.uid), self.outside.containers
-        runs = self.main_runs(deed.uid)
+        pod, containers = self.pod(event.uid), self.environment.containers
+        runs = self.main_runs(event.uid)
         if pod is None or pod.restart_policy is not RestartPolicy.NEVER:
             return bool(runs)
         mains = [one.record for one in containers.running if one.record.id in runs]
-        return not all(self.ends_alone(attrs.evolve(deed, id=one.id, name=one.name)) for one in mains)
+        return not all(self.ends_alone(attrs.evolve(event, id=one.id, name=one.name)) for one in mains)
 
 
 class OneDeadline(ProbesHeard):
@@ -192,75 +194,75 @@ class OneDeadline(ProbesHeard):
 
     words = "a pod has one deadline; its grace never grows"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._first_s: dict[str, float] = {}
         self._grace_s: dict[str, float] = {}
         self._told_s: dict[str, tuple[float, float]] = {}
         self._asked: set[str] = set()
         self._until_s: dict[str, tuple[float, float]] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A signal leaves no more time than there was at the first one of the end, or at any other."""
-        self.hear_probe(deed)
-        if deed.what is What.DELETED and isinstance(deed.value, float):
+        self.hear_probe(event)
+        if event.what is What.DELETED and isinstance(event.value, float):
             # A shorter one counts when it was read, which may be after the signal.
-            self._grace_s[deed.uid] = max(deed.value, self._grace_s.get(deed.uid, deed.value))
-        if deed.what is What.KILLED:
+            self._grace_s[event.uid] = max(event.value, self._grace_s.get(event.uid, event.value))
+        if event.what is What.KILLED:
             # Its successor cannot know who had heard: where its own call fails, something is kept again.
             self._asked.clear()
-        if deed.what is What.POWER:
+        if event.what is What.POWER:
             self._first_s.clear()
             self._told_s.clear()
-        if deed.what is not What.SIGNALLED:
+        if event.what is not What.SIGNALLED:
             return
-        if deed.uid in self.outside.read and not self.ends_alone(deed):
-            self._is_left(deed)
-        self._stands_alone(deed)
+        if event.uid in self.environment.read and not self.ends_alone(event):
+            self._is_left(event)
+        self._stands_alone(event)
 
-    def _is_left(self, deed: Deed) -> None:
-        pod = self.pod(deed.uid)
+    def _is_left(self, event: Event) -> None:
+        pod = self.pod(event.uid)
         own_s = float(pod.termination_grace_period_seconds) if pod else 0.0
-        asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
-        first_s = self._first_s[deed.uid] = min(self._first_s.get(deed.uid, asked_s), asked_s)
-        most_s = max(self._grace_s.get(deed.uid, own_s), own_s)
+        asked_s = event.at_s if event.asked_s is None else event.asked_s
+        first_s = self._first_s[event.uid] = min(self._first_s.get(event.uid, asked_s), asked_s)
+        most_s = max(self._grace_s.get(event.uid, own_s), own_s)
         left_s = max(0.0, first_s + most_s - asked_s)
-        given_s = float(deed.value) if isinstance(deed.value, float | int) else 0.0
+        given_s = float(event.value) if isinstance(event.value, float | int) else 0.0
         # Who could not be asked before has not heard of its end: something is kept for that.
-        is_kept = deed.id not in self._asked and given_s <= _KEPT_S
-        self._stands(deed, asked_s, given_s)
+        is_kept = event.id not in self._asked and given_s <= _KEPT_S
+        self._stands(event, asked_s, given_s)
         assert is_kept or given_s <= left_s + _SLACK_S, (
-            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
+            f"{event.uid}/{event.name} gets {given_s:g} s to end, and {left_s:.1f} s of the pod's are left"
         )
 
-    def _stands_alone(self, deed: Deed) -> None:
+    def _stands_alone(self, event: Event) -> None:
         """Nor does that of one container, whatever it is asked to end for."""
-        asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
-        given_s = float(deed.value) if isinstance(deed.value, float | int) else 0.0
-        until_s, since_s = self._until_s.setdefault(deed.id, (asked_s + given_s, asked_s))
+        asked_s = event.at_s if event.asked_s is None else event.asked_s
+        given_s = float(event.value) if isinstance(event.value, float | int) else 0.0
+        until_s, since_s = self._until_s.setdefault(event.id, (asked_s + given_s, asked_s))
         # A call that hung may come after one that was made later: it says nothing.
         is_older = asked_s < since_s
         assert is_older or given_s <= _KEPT_S or asked_s + given_s <= until_s + _SLACK_S, (
-            f"{deed.uid}/{deed.name}, {deed.id}, gets {given_s:g} s to end; {until_s - asked_s:.1f} s are "
+            f"{event.uid}/{event.name}, {event.id}, gets {given_s:g} s to end; {until_s - asked_s:.1f} s are "
             "left of what it was told before"
         )
 
-    def _stands(self, deed: Deed, asked_s: float, given_s: float) -> None:
+    def _stands(self, event: Event, asked_s: float, given_s: float) -> None:
         """A deadline that a container was told does not move later."""
-        told_s, since_s = self._told_s.get(deed.uid, (asked_s + given_s, asked_s))
+        told_s, since_s = self._told_s.get(event.uid, (asked_s + given_s, asked_s))
         # Whose first call failed has not heard of its end yet: something is kept for that.
-        is_first = deed.id not in self._asked
-        self._asked.add(deed.id)
+        is_first = event.id not in self._asked
+        self._asked.add(event.id)
         if is_first and given_s <= _KEPT_S:
             return
         # Calls overtake each other: an older one that comes a moment later says nothing.
         is_later = asked_s - since_s > _SLACK_S and given_s > max(0.0, told_s - asked_s) + _EXACT_S
         assert not is_later, (
-            f"{deed.uid}/{deed.name} gets {given_s:g} s to end, and {told_s - asked_s:.1f} s are left of "
+            f"{event.uid}/{event.name} gets {given_s:g} s to end, and {told_s - asked_s:.1f} s are left of "
             "what the pod's containers were told before"
         )
         if asked_s + given_s <= told_s:
-            self._told_s[deed.uid] = asked_s + given_s, asked_s
+            self._told_s[event.uid] = asked_s + given_s, asked_s
 
 
 class DebuggedOnce(Guarantee):
@@ -268,22 +270,22 @@ class DebuggedOnce(Guarantee):
 
     words = "a container that was added to a pod to look at it runs once, whatever becomes of it"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._started: set[tuple[str, str]] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """It never started before."""
-        pod = self.pod(deed.uid) if deed.what is What.STARTED else None
-        if pod is not None and any(one.name == deed.name for one in pod.ephemeral_containers):
-            key = (deed.uid, deed.name)
-            assert key not in self._started, f"{deed.uid}/{deed.name} is ephemeral and starts again"
+        pod = self.pod(event.uid) if event.what is What.STARTED else None
+        if pod is not None and any(one.name == event.name for one in pod.ephemeral_containers):
+            key = (event.uid, event.name)
+            assert key not in self._started, f"{event.uid}/{event.name} is ephemeral and starts again"
             self._started.add(key)
 
     def settled(self) -> None:
         """By now it did, where its pod runs."""
-        told = self.outside.told
-        for uid, pod in self.outside.pods[API].items():
+        told = self.environment.told
+        for uid, pod in self.environment.pods[API].items():
             if uid in told and told[uid].phase is PodPhase.RUNNING and self.main_runs(uid):
                 for one in pod.ephemeral_containers:
                     assert (uid, one.name) in self._started, f"{uid} runs, and {one.name} never started in it"
@@ -294,16 +296,20 @@ class PortsOnce(Guarantee):
 
     words = "a port of the node that one pod has is no other's"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nothing runs that has the ports of what starts."""
-        pod = self.pod(deed.uid) if deed.what is What.STARTED else None
+        pod = self.pod(event.uid) if event.what is What.STARTED else None
         mine = host_ports_of(pod) if pod is not None else frozenset[HostPort]()
-        for one in self.outside.containers.running if mine else ():
+        for one in self.environment.containers.running if mine else ():
             other = self.pod(one.record.pod.uid)
-            if other is not None and other is not pod and one.record.id not in self.outside.containers.late:
+            if (
+                other is not None
+                and other is not pod
+                and one.record.id not in self.environment.containers.late
+            ):
                 both = mine & host_ports_of(other)
                 assert not both, (
-                    f"{deed.uid}/{deed.name} starts with port {next(iter(both)).port} of the node, "
+                    f"{event.uid}/{event.name} starts with port {next(iter(both)).port} of the node, "
                     f"which is {other.uid}'s"
                 )
 
@@ -313,33 +319,33 @@ class OneOfAName(Guarantee):
 
     words = "a pod begins when nothing runs, and nothing is mounted, of one that had its name before"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A sandbox, or a start, has no namesake of which something is there."""
-        pod = self.pod(deed.uid) if deed.what in {What.STARTED, What.SANDBOX_MADE} else None
+        pod = self.pod(event.uid) if event.what in {What.STARTED, What.SANDBOX_MADE} else None
         if pod is None:
             return
-        others = {one.uid for one in self.outside.known.values() if one.name == pod.name} - {deed.uid}
+        others = {one.uid for one in self.environment.known.values() if one.name == pod.name} - {event.uid}
         for uid in others:
             left = self._left(uid)
             assert not left, (
-                f"{deed.what.value} of {deed.uid}, and of {uid}, which had the name {pod.name} before, "
+                f"{event.what.value} of {event.uid}, and of {uid}, which had the name {pod.name} before, "
                 f"there is {left[0]}"
             )
 
     def _left(self, uid: str) -> list[str]:
-        containers = self.outside.containers
+        containers = self.environment.containers
         runs = [one for one in containers.running_of(uid) if one not in containers.late]
         boxes = [
             one.record.id
             for one in containers.sandboxes
             if one.record.pod.uid == uid and one.record.is_ready and one.record.id not in containers.late
         ]
-        return [*runs, *boxes, *(key for key, owner in self.outside.volumes.mounts if owner == uid)]
+        return [*runs, *boxes, *(key for key, owner in self.environment.volumes.mounts if owner == uid)]
 
     def settled(self) -> None:
         """By now who is in no source was told gone: nobody takes it for the one that has its name."""
-        wanted = {uid for pods in self.outside.pods.values() for uid in pods}
-        for uid in self.outside.told.keys() - wanted - self.outside.gone:
+        wanted = {uid for pods in self.environment.pods.values() for uid in pods}
+        for uid in self.environment.told.keys() - wanted - self.environment.gone:
             raise AssertionError(f"no source has {uid} any more, and nobody says that it is gone")
 
 
@@ -348,26 +354,28 @@ class NothingAfterwards(Guarantee):
 
     words = "when a pod is told gone nothing of it runs, and nothing ever starts again"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nothing runs when it is told gone, nor starts afterwards."""
-        if deed.what is What.GONE:
+        if event.what is What.GONE:
             runs = [
-                one.record.id for one in self.outside.containers.running if one.record.pod.uid == deed.uid
+                one.record.id
+                for one in self.environment.containers.running
+                if one.record.pod.uid == event.uid
             ]
-            assert not runs, f"{deed.uid} is told gone while {', '.join(runs)} runs"
-        if deed.what is What.STARTED:
-            assert deed.uid not in self.outside.gone, (
-                f"{deed.uid}/{deed.name} starts after {deed.uid} was gone"
+            assert not runs, f"{event.uid} is told gone while {', '.join(runs)} runs"
+        if event.what is What.STARTED:
+            assert event.uid not in self.environment.gone, (
+                f"{event.uid}/{event.name} starts after {event.uid} was gone"
             )
 
 
-def _successes(deed: Deed) -> set[tuple[str, str]]:
+def _successes(event: Event) -> set[tuple[str, str]]:
     """Containers that a status tells to have ended with 0."""
-    if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+    if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
         return set()
     return {
-        (deed.uid, one.name)
-        for one in deed.value.all_containers
+        (event.uid, one.name)
+        for one in event.value.all_containers
         for state in (one.state, one.last_state)
         if isinstance(state, ContainerTerminated) and state.exit == Exited(code=0)
     }

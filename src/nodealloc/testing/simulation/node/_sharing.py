@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from nodealloc import _attrs as attrs
 from nodealloc.idset import CPUSet
-from nodealloc.testing.simulation.node._deeds import Deed, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._hanging import Hangs
 from nodealloc.testing.simulation.node._holding import OwnCpus
 from nodealloc.testing.simulation.node._in_time import Owed
-from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = ["CpusAreSpread", "CpusFreeFirst", "SharersMove"]
 
@@ -23,27 +23,27 @@ class CpusAreSpread(OwnCpus):
 
     words = "when all is quiet, who shares CPUs runs on all that no pod has for itself"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._had: dict[str, CPUSet] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What a pod's containers have had for themselves is its own until it is over."""
-        if deed.what is not What.CONFINED or not isinstance(deed.value, CPUSet):
+        if event.what is not What.CONFINED or not isinstance(event.value, CPUSet):
             return
-        if self.own(deed.uid, deed.name, deed.value):
-            self._had[deed.uid] = self._had.get(deed.uid, CPUSet()) | deed.value
+        if self.own(event.uid, event.name, event.value):
+            self._had[event.uid] = self._had.get(event.uid, CPUSet()) | event.value
 
     def settled(self) -> None:
         """By now whoever shares has the rest."""
-        outside = self.outside
-        if not outside.is_aligned:
+        environment = self.environment
+        if not environment.is_aligned:
             return
-        spare = CPUSet(cpu for one in outside.machine.numa_nodes for cpu in one.cpus)
+        spare = CPUSet(cpu for one in environment.machine.numa_nodes for cpu in one.cpus)
         for uid, cpus in self._had.items():
-            told = outside.told.get(uid)
+            told = environment.told.get(uid)
             is_over = told is not None and told.phase is not None and told.phase.is_terminal
-            if not is_over and any(uid in pods for pods in outside.pods.values()):
+            if not is_over and any(uid in pods for pods in environment.pods.values()):
                 spare -= cpus
         for record, cpus in self.confined():
             if cpus and not self.own(record.pod.uid, record.name, cpus):
@@ -80,37 +80,37 @@ class CpusFreeFirst(OwnCpus):
 
     words = "a pod has a sandbox made when all others have left the CPUs that it has for itself"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._stays: dict[str, _Stays] = {}
         self._asked_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nobody else was on them when the first sandbox was asked for."""
-        if deed.what is What.SANDBOX_MADE:
-            asked_s = deed.at_s if deed.asked_s is None else deed.asked_s
-            self._asked_s.setdefault(deed.uid, asked_s)
-        elif deed.what is What.CONFINED and isinstance(deed.value, CPUSet):
-            stays = self._stays.setdefault(deed.id, _Stays(deed.uid, []))
-            stays.stays.append(_Stay(deed.at_s, deed.value))
-            if self.own(deed.uid, deed.name, deed.value):
-                self._were_free(deed, deed.value)
-        elif deed.what is What.STARTED and deed.id in self._stays:
-            self._stays[deed.id].started_s = deed.at_s
-        elif deed.what is What.ENDED and deed.id in self._stays:
-            self._stays[deed.id].ended_s = deed.at_s
-        elif deed.what in {What.REMOVED, What.FORGOT}:
-            self._stays.pop(deed.id, None)
+        if event.what is What.SANDBOX_MADE:
+            asked_s = event.at_s if event.asked_s is None else event.asked_s
+            self._asked_s.setdefault(event.uid, asked_s)
+        elif event.what is What.CONFINED and isinstance(event.value, CPUSet):
+            stays = self._stays.setdefault(event.id, _Stays(event.uid, []))
+            stays.stays.append(_Stay(event.at_s, event.value))
+            if self.own(event.uid, event.name, event.value):
+                self._were_free(event, event.value)
+        elif event.what is What.STARTED and event.id in self._stays:
+            self._stays[event.id].started_s = event.at_s
+        elif event.what is What.ENDED and event.id in self._stays:
+            self._stays[event.id].ended_s = event.at_s
+        elif event.what in {What.REMOVED, What.FORGOT}:
+            self._stays.pop(event.id, None)
 
-    def _were_free(self, deed: Deed, mine: CPUSet) -> None:
-        asked_s = self._asked_s.get(deed.uid)
+    def _were_free(self, event: Event, mine: CPUSet) -> None:
+        asked_s = self._asked_s.get(event.uid)
         if asked_s is None:
             return
         for one, stays in self._stays.items():
-            were = stays.at(asked_s) & mine if stays.uid != deed.uid else CPUSet()
+            were = stays.at(asked_s) & mine if stays.uid != event.uid else CPUSet()
             assert not were, (
-                f"{deed.uid} has a sandbox made while {one} of {stays.uid} runs on {were}, "
-                f"which {deed.name} has for itself"
+                f"{event.uid} has a sandbox made while {one} of {stays.uid} runs on {were}, "
+                f"which {event.name} has for itself"
             )
 
 
@@ -119,27 +119,27 @@ class SharersMove(OwnCpus, Hangs):
 
     words = "containers that share CPUs are moved together, but for those whose calls hang"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
-        self._owed = Owed(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
         self._moved_s: dict[str, float] = {}
         self._started_s: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Some time after one was moved all run where it does."""
-        outside = self.outside
-        if not (outside.only_ends or outside.only_hangs):
+        environment = self.environment
+        if not (environment.only_ends or environment.only_hangs):
             return
-        self.hear_hung(deed)
-        if deed.what is What.STARTED:
+        self.hear_hung(event)
+        if event.what is What.STARTED:
             # Where it was made to run others have been moved as well.
-            self._started_s[deed.id] = self._moved_s[deed.id] = deed.at_s
-            self._owed.owe(deed.at_s + _MOVES_S, deed.id)
-        elif deed.what is What.CONFINED and deed.id in self._started_s:
-            self._moved_s[deed.id] = deed.at_s
-            self._owed.owe(deed.at_s + _MOVES_S, deed.id)
-        for (one,) in self._owed.overdue(deed.at_s):
-            self._have_moved(one, deed.at_s)
+            self._started_s[event.id] = self._moved_s[event.id] = event.at_s
+            self._owed.owe(event.at_s + _MOVES_S, event.id)
+        elif event.what is What.CONFINED and event.id in self._started_s:
+            self._moved_s[event.id] = event.at_s
+            self._owed.owe(event.at_s + _MOVES_S, event.id)
+        for (one,) in self._owed.overdue(event.at_s):
+            self._have_moved(one, event.at_s)
 
     def _have_moved(self, moved: str, now_s: float) -> None:
         at_s = self._moved_s[moved]
@@ -153,6 +153,6 @@ class SharersMove(OwnCpus, Hangs):
         cpus = shared.get(moved)
         for other, where in shared.items() if cpus is not None else ():
             assert where == cpus or self._moved_s[other] >= at_s, (
-                f"{moved} was put on CPUs {cpus} {self.outside.awake_s - at_s:.0f} s ago, "
+                f"{moved} was put on CPUs {cpus} {self.environment.awake_s - at_s:.0f} s ago, "
                 f"and {other}, which shares them, still runs on {where}"
             )

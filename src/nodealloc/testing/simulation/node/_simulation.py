@@ -21,12 +21,12 @@ from nodealloc.testing.simulation._silence import silence
 from nodealloc.testing.simulation._simulation import Simulation
 from nodealloc.testing.simulation._storage import MachineDisk
 from nodealloc.testing.simulation.node._classes import SeedClass, class_of
-from nodealloc.testing.simulation.node._deeds import Deed, What
 from nodealloc.testing.simulation.node._editors import Editors
+from nodealloc.testing.simulation.node._environment import API, FILE, Environment
+from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._kill_moments import KillMoments
-from nodealloc.testing.simulation.node._outside import API, FILE, Outside
 from nodealloc.testing.simulation.node._ports import NodePorts, SimulatedRuntime
 from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
 from nodealloc.testing.simulation.node._users import Users
@@ -86,7 +86,7 @@ class NodeSimulation:
         only: No others than these faults strike; None for as the odds have it.
 
     Attributes:
-        outside: Everything that is not the agent.
+        environment: Everything that is not the agent.
         broken: The class of the guarantee that was broken; "" for none.
         about: The uid of the pod that broke it, or that is not as it should be; "" for none.
         simulation: Drives it.
@@ -121,24 +121,24 @@ class NodeSimulation:
             away_s=_AWAY_S,
         )
         chance, clock = self.simulation.chance, self.simulation.clock
-        self.outside: Outside = Outside(clock, chance.rng)
-        self.outside.machine = machine
-        self.outside.reserved = _RESERVED
+        self.environment: Environment = Environment(clock, chance.rng)
+        self.environment.machine = machine
+        self.environment.reserved = _RESERVED
         self._users = Users(
-            self.outside, chance.rng, device_pods=self.seeds.device_pods, hooks=self.seeds.hooks
+            self.environment, chance.rng, device_pods=self.seeds.device_pods, hooks=self.seeds.hooks
         )
-        self._editors = Editors(self.outside, self._users.found)
-        self.outside.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
-        self.outside.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
-        self.outside.only_tells = all(
+        self._editors = Editors(self.environment, self._users.found)
+        self.environment.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
+        self.environment.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
+        self.environment.only_tells = all(
             one in _ENDS or one in ORDINARY or one.startswith("sink ") for one in self.seeds.odds
         )
-        self.outside.strays = lambda: sum(chance.struck[one] for one in STRAY)
-        self._kill_moments = KillMoments(self.outside)
+        self.environment.strays = lambda: sum(chance.struck[one] for one in STRAY)
+        self._kill_moments = KillMoments(self.environment)
         self._disk = MachineDisk(chance)
-        self.outside.files = lambda: self._disk.disk.files()  # noqa: PLW0108 - it is replaced
-        self._checkers = [guarantee(self.outside) for guarantee in guarantees]
-        self.outside.deeds.listen(self._heard)
+        self.environment.files = lambda: self._disk.disk.files()  # noqa: PLW0108 - it is replaced
+        self._checkers = [guarantee(self.environment) for guarantee in guarantees]
+        self.environment.events.listen(self._heard)
         self.simulation.on_end(self._ended)
         self.simulation.check(self._check)
         for checker in self._checkers:
@@ -188,7 +188,7 @@ class NodeSimulation:
         self._users.empty()
         self.simulation.go_on(_EMPTYING)
         self._settle(is_empty=True)
-        if self.outside.is_aligned:
+        if self.environment.is_aligned:
             self._users.fill()
         return self._settle()
 
@@ -205,10 +205,10 @@ class NodeSimulation:
         return self.simulation.report()
 
     def _act(self) -> None:
-        outside, users, editors = self.outside, self._users, self._editors
+        environment, users, editors = self.environment, self._users, self._editors
 
         def act(every_s: float, call: Callable[[Random], object]) -> None:
-            self.simulation.act(every_s, lambda rng: None if outside.is_calm else call(rng))
+            self.simulation.act(every_s, lambda rng: None if environment.is_calm else call(rng))
 
         act(6.0, users.add)
         if self.seeds.deletes:
@@ -234,8 +234,8 @@ class NodeSimulation:
         if "power lost" in self.seeds.odds:
             act(10.0, self._cut_at_work)
         every_s = self.seeds.plugins_act_s
-        act(every_s, outside.plugins.act)
-        act(4 * every_s, outside.plugins.replace)
+        act(every_s, environment.plugins.act)
+        act(4 * every_s, environment.plugins.replace)
 
     def _kill_at_work(self, _rng: Random) -> None:
         """The agent is killed while what it remembers counts."""
@@ -261,48 +261,50 @@ class NodeSimulation:
         return driven
 
     def _ports(self, life: Life) -> NodePorts:
-        outside, clock = self.outside, self.simulation.clock
+        environment, clock = self.environment, self.simulation.clock
         return NodePorts(
             life=life,
             now=clock.moment,
             machine=self._machine,
             reserved=_RESERVED,
-            runtime=SimulatedRuntime(life, outside.containers, outside.outages),
-            sources=outside.serve(
+            runtime=SimulatedRuntime(life, environment.containers, environment.outages),
+            sources=environment.serve(
                 {
-                    name: SimulatedSource(life, partial(outside.reading, name), outside.hung)
+                    name: SimulatedSource(life, partial(environment.reading, name), environment.hung)
                     for name in (API, FILE)
                 }
             ),
-            sink=SimulatedSink(life, outside.tell, outside.say_gone, outside.hung, outside.sink),
-            volumes=outside.volumes.serve(life),
-            plugins=outside.plugins.serve(life),
+            sink=SimulatedSink(
+                life, environment.tell, environment.say_gone, environment.hung, environment.sink
+            ),
+            volumes=environment.volumes.serve(life),
+            plugins=environment.plugins.serve(life),
             disk=self._disk.disk.path,
             files=self._disk.files(life),
-            say_aligned=outside.say_aligned,
+            say_aligned=environment.say_aligned,
         )
 
     def _ended(self, power_lost: bool) -> None:
         self._disk.ended(power_lost=power_lost, rng=self.simulation.chance.rng)
-        self.outside.reads.began_anew(self.simulation.ended_s)
+        self.environment.reads.began_anew(self.simulation.ended_s)
         if power_lost:
-            self.outside.power_cut()
-        self.outside.deeds.happen(Deed(what=What.KILLED, at_s=self.simulation.clock.awake_s))
+            self.environment.power_cut()
+        self.environment.events.happen(Event(what=What.KILLED, at_s=self.simulation.clock.awake_s))
 
-    def _heard(self, deed: Deed) -> None:
-        self._kill_moments.heard(deed)
-        self._say(str(deed), deed.uid)
+    def _heard(self, event: Event) -> None:
+        self._kill_moments.heard(event)
+        self._say(str(event), event.uid)
         for checker in self._checkers:
             try:
-                checker.heard(deed)
+                checker.heard(event)
             except AssertionError as error:
                 # Raised here it would be an error of the port; it is told at the next check.
                 if self._found is None:
-                    self._found, self.about = error, deed.uid
+                    self._found, self.about = error, event.uid
                     self.broken = type(checker).__name__
 
     def _check(self) -> None:
-        self.outside.containers.catch_up()
+        self.environment.containers.catch_up()
         if self._found is not None:
             raise self._found
 
@@ -317,7 +319,7 @@ class NodeSimulation:
                 if self._found is None:
                     words = set(_WORDS.findall(self._unmet))
                     self.broken = type(checker).__name__
-                    self.about = next((uid for uid in self.outside.known if uid in words), "")
+                    self.about = next((uid for uid in self.environment.known if uid in words), "")
                 return False
         self._unmet = ""
         if self._found is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 
 from nodealloc.podfacts import ContainerRunning, PodStatus
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, READY
 
 __all__ = ["HooksHoldBack", "SlowCostsItself", "StartupFirst"]
@@ -30,42 +30,46 @@ class SlowCostsItself(Guarantee):
 
     words = "a call that hangs for one pod delays no other pod"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._hung: set[str] = set()
         self._node_s = self._source_s = -_LASTS_S
         self._due: list[tuple[float, int, str, str]] = []
         self._number = 0
         self._owed: dict[tuple[str, str], int] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What is owed to a pod comes in time, unless a call of its own hangs, or one that all need."""
-        if not self.outside.only_hangs:
+        if not self.environment.only_hangs:
             return
-        uid, now_s, runs = deed.uid, deed.at_s, self.outside.containers.running_of
-        if deed.what is What.HUNG:
-            self._hear_hung(deed)
-        elif deed.what in {What.TOLD, What.UNWANTED}:
+        uid, now_s, runs = event.uid, event.at_s, self.environment.containers.running_of
+        if event.what is What.HUNG:
+            self._hear_hung(event)
+        elif event.what in {What.TOLD, What.UNWANTED}:
             self._owed.pop((_TAKEN, uid), None)
             self._owed.pop((_TELLING, uid), None)
-        elif deed.what in {What.SIGNALLED, What.GONE} or (deed.what is What.ENDED and not runs(uid)):
+        elif event.what in {What.SIGNALLED, What.GONE} or (event.what is What.ENDED and not runs(uid)):
             self._owed.pop((_ENDING, uid), None)
-        if deed.what is What.WANTED:
+        if event.what is What.WANTED:
             self._owe(_TAKEN, uid, now_s + _TOLD_S)
-        if deed.what is What.ENDED and uid in self.outside.told and uid not in self.outside.deletions:
+        if (
+            event.what is What.ENDED
+            and uid in self.environment.told
+            and uid not in self.environment.deletions
+        ):
             self._owe(_TELLING, uid, now_s + _TOLD_S)
-        if deed.what is What.READ and not self.outside.containers.strange.issuperset(runs(uid)):
+        if event.what is What.READ and not self.environment.containers.strange.issuperset(runs(uid)):
             self._owe(_ENDING, uid, now_s + _ENDS_S)
         while self._due and self._due[0][0] < now_s:
             self._is_in_time(*heapq.heappop(self._due))
 
-    def _hear_hung(self, deed: Deed) -> None:
-        if deed.uid:
-            self._hung.add(deed.uid)
-        elif deed.value is None:
-            self._source_s = deed.at_s
-        elif deed.value not in _FOR_STARTS:
-            self._node_s = deed.at_s
+    def _hear_hung(self, event: Event) -> None:
+        if event.uid:
+            self._hung.add(event.uid)
+        elif event.value is None:
+            self._source_s = event.at_s
+        elif event.value not in _FOR_STARTS:
+            self._node_s = event.at_s
 
     def _is_in_time(self, due_s: float, number: int, what: str, uid: str) -> None:
         node_s = max(self._node_s, self._source_s) if what == _TAKEN else self._node_s
@@ -86,40 +90,40 @@ class StartupFirst(Guarantee):
 
     words = "whether a container has started is asked until it has, and never again; all else is asked then"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._passed: set[str] = set()
         self._strays_before: dict[str, int] = {}
         self._late: dict[str, int] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Its startup probe is over before another one begins."""
-        if deed.what is What.STARTED:
-            self._strays_before[deed.id] = self.outside.strays()
-        if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
-            for one in deed.value.all_containers:
+        if event.what is What.STARTED:
+            self._strays_before[event.id] = self.environment.strays()
+        if event.what is What.TOLD and isinstance(event.value, PodStatus):
+            for one in event.value.all_containers:
                 if one.started and isinstance(one.state, ContainerRunning):
                     self._hear_started(id_told(one.container_id))
-        container = self.container(deed) if isinstance(deed.value, Ran) else None
+        container = self.container(event) if isinstance(event.value, Ran) else None
         probe = None if container is None else container.startup_probe
-        if probe is None or probe.exec is None or not isinstance(deed.value, Ran):
+        if probe is None or probe.exec is None or not isinstance(event.value, Ran):
             return
-        is_asked = deed.value.command == probe.exec.command[0]
-        if is_asked and deed.value.came_of_it == "0":
-            self._passed.add(deed.id)
-        if is_asked and deed.id in self._late:
-            self._late[deed.id] -= 1
-            assert self._late[deed.id] >= 0, (
-                f"{deed.uid}/{deed.name} is asked whether it has started, and was told to have"
+        is_asked = event.value.command == probe.exec.command[0]
+        if is_asked and event.value.came_of_it == "0":
+            self._passed.add(event.id)
+        if is_asked and event.id in self._late:
+            self._late[event.id] -= 1
+            assert self._late[event.id] >= 0, (
+                f"{event.uid}/{event.name} is asked whether it has started, and was told to have"
             )
-        assert deed.value.command not in {READY, LIVE} or deed.id in self._passed, (
-            f"{deed.uid}/{deed.name} is asked how it is ({deed.value.command}) before it has started"
+        assert event.value.command not in {READY, LIVE} or event.id in self._passed, (
+            f"{event.uid}/{event.name} is asked how it is ({event.value.command}) before it has started"
         )
 
     def _hear_started(self, container_id: str) -> None:
         """From now on only those calls may ask that an executor began by itself before."""
         if container_id not in self._late:
-            strays = self.outside.strays()
+            strays = self.environment.strays()
             self._late[container_id] = strays - self._strays_before.get(container_id, strays)
 
 
@@ -128,30 +132,30 @@ class HooksHoldBack(Guarantee):
 
     words = "while the post-start hook of a container runs, nothing else of its pod starts"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._hooks: dict[str, dict[str, tuple[float, float]]] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Each start waits for the hooks of those before it, unless they are over or their containers are."""
-        if not self.outside.only_ends:
+        if not self.environment.only_ends:
             return
-        hooks = self._hooks.get(deed.uid, {})
-        if deed.what is What.KILLED:
+        hooks = self._hooks.get(event.uid, {})
+        if event.what is What.KILLED:
             self._hooks.clear()  # it is run again
-        elif deed.what in {What.SIGNALLED, What.ENDED}:
-            hooks.pop(deed.id, None)
-        elif deed.what is What.STARTED and self.container(deed) is not None:
-            answered = self.outside.containers.answered
+        elif event.what in {What.SIGNALLED, What.ENDED}:
+            hooks.pop(event.id, None)
+        elif event.what is What.STARTED and self.container(event) is not None:
+            answered = self.environment.containers.answered
             for one, (began_s, ends_s) in hooks.items():
                 # What starts for the first time has been behind it from the beginning.
-                since_s = began_s + (_ASKED_S if deed.attempt else 0.0)
-                assert (one, POST_START) in answered or not since_s < deed.at_s < ends_s, (
-                    f"{deed.uid}/{deed.name} starts, and the post-start hook of {one} runs"
+                since_s = began_s + (_ASKED_S if event.attempt else 0.0)
+                assert (one, POST_START) in answered or not since_s < event.at_s < ends_s, (
+                    f"{event.uid}/{event.name} starts, and the post-start hook of {one} runs"
                 )
-        elif isinstance(deed.value, Ran) and deed.value.command == PRE_STOP:
-            hooks.pop(deed.id, None)
-        elif isinstance(deed.value, Ran) and deed.value.command == POST_START:
-            ends_s = deed.at_s + self.outside.containers.takes_s(deed.id, POST_START)
-            late_s = _ASKED_S if deed.attempt else 0.0
-            self._hooks.setdefault(deed.uid, {})[deed.id] = deed.at_s + late_s, ends_s
+        elif isinstance(event.value, Ran) and event.value.command == PRE_STOP:
+            hooks.pop(event.id, None)
+        elif isinstance(event.value, Ran) and event.value.command == POST_START:
+            ends_s = event.at_s + self.environment.containers.takes_s(event.id, POST_START)
+            late_s = _ASKED_S if event.attempt else 0.0
+            self._hooks.setdefault(event.uid, {})[event.id] = event.at_s + late_s, ends_s

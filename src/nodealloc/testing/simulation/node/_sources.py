@@ -1,4 +1,4 @@
-"""Sources of pods of a simulated node, and whoever is told of them: faulty ways to the outside."""
+"""Sources of pods of a simulated node, and whoever is told of them, by faulty ways."""
 
 from __future__ import annotations
 

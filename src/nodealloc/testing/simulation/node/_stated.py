@@ -15,9 +15,9 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, StartsHeard, id_told, is_ready
-from nodealloc.testing.simulation.node._outside import Outside
 
 __all__ = [
     "LastEndIsTold",
@@ -34,33 +34,33 @@ class PhaseIsTrue(Guarantee):
 
     words = "a phase, and that a pod is ready, follow from what is told of its containers"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._failed: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """All has succeeded, something has run, nothing runs; who is ready runs."""
-        status = deed.value
-        if deed.what is not What.TOLD or not isinstance(status, PodStatus) or not status.containers:
+        status = event.value
+        if event.what is not What.TOLD or not isinstance(status, PodStatus) or not status.containers:
             return
         mains = status.containers
         if status.phase is PodPhase.SUCCEEDED:
             others = [one.name for one in mains if not _has_succeeded(one)]
-            assert not others, f"{deed.uid} is told to have succeeded, and {', '.join(others)} has not"
+            assert not others, f"{event.uid} is told to have succeeded, and {', '.join(others)} has not"
         # What it is told to have come to at first stays, though more may be known of its containers later.
-        if status.phase is PodPhase.FAILED and self.outside.only_ends and deed.uid not in self._failed:
-            self._failed.add(deed.uid)
+        if status.phase is PodPhase.FAILED and self.environment.only_ends and event.uid not in self._failed:
+            self._failed.add(event.uid)
             failed = [one for one in status.all_containers if not _has_succeeded(one)]
-            assert failed or status.reason, f"{deed.uid} is told to have failed, and all of it has succeeded"
+            assert failed or status.reason, f"{event.uid} is told to have failed, and all of it has succeeded"
         if status.phase is PodPhase.PENDING:
             runs = [one.name for one in mains if isinstance(one.state, ContainerRunning)]
-            assert len(runs) < len(mains), f"{deed.uid} is told to wait, and {', '.join(runs)} to run"
+            assert len(runs) < len(mains), f"{event.uid} is told to wait, and {', '.join(runs)} to run"
         if status.phase is PodPhase.RUNNING:
             waits = [one.name for one in mains if not _has_run(one)]
-            assert len(waits) < len(mains), f"{deed.uid} is told to run, and nothing of it ever did"
+            assert len(waits) < len(mains), f"{event.uid} is told to run, and nothing of it ever did"
         if is_ready(status):
             rest = [one.name for one in mains if not isinstance(one.state, ContainerRunning)]
-            assert not rest, f"{deed.uid} is told to be ready, and {', '.join(rest)} not to run"
+            assert not rest, f"{event.uid} is told to be ready, and {', '.join(rest)} not to run"
 
 
 def _has_succeeded(one: ContainerStatus) -> bool:
@@ -78,24 +78,24 @@ class StartupIsEarned(Guarantee):
 
     words = "a container is told to have started only after its startup probe has passed"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._passed: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Who runs and is told to have started has said so."""
-        if isinstance(deed.value, Ran) and deed.value.came_of_it == "0":
-            self._passed.add(f"{deed.id} {deed.value.command}")
-        pod = self.pod(deed.uid) if isinstance(deed.value, PodStatus) else None
-        if pod is None or not isinstance(deed.value, PodStatus):
+        if isinstance(event.value, Ran) and event.value.came_of_it == "0":
+            self._passed.add(f"{event.id} {event.value.command}")
+        pod = self.pod(event.uid) if isinstance(event.value, PodStatus) else None
+        if pod is None or not isinstance(event.value, PodStatus):
             return
         probes = {one.name: one.startup_probe for one in pod.containers if one.startup_probe}
-        for one in deed.value.containers if probes else ():
+        for one in event.value.containers if probes else ():
             probe, made = probes.get(one.name), id_told(one.container_id)
             if probe is None or probe.exec is None or not isinstance(one.state, ContainerRunning):
                 continue
             assert not one.started or f"{made} {probe.exec.command[0]}" in self._passed, (
-                f"{deed.uid}/{one.name} ({made}) is told to have started, and nobody has heard that of it"
+                f"{event.uid}/{one.name} ({made}) is told to have started, and nobody has heard that of it"
             )
 
 
@@ -104,20 +104,20 @@ class LastEndIsTold(Guarantee):
 
     words = "when all is quiet, of what runs again it is told how it ended before"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._last: dict[tuple[str, str], str] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Which end was the newest, unless nobody may know."""
-        if deed.what is What.ENDED:
-            self._last[deed.uid, deed.name] = deed.id
-        elif deed.what is What.FORGOT:
-            self._last.pop((deed.uid, deed.name), None)
+        if event.what is What.ENDED:
+            self._last[event.uid, event.name] = event.id
+        elif event.what is What.FORGOT:
+            self._last.pop((event.uid, event.name), None)
 
     def settled(self) -> None:
         """It is that which is told."""
-        for uid, one in _told(self.outside):
+        for uid, one in _told(self.environment):
             ended = self._last.get((uid, one.name))
             if ended is None or not isinstance(one.state, ContainerRunning):
                 continue
@@ -133,27 +133,27 @@ class LostEndIsTold(Guarantee):
 
     words = "of what was told to run and vanished it is told that it ended, until the next instance has ended"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ran: set[str] = set()
         self._attempts: dict[str, int] = {}
         self._newest: dict[tuple[str, str], str] = {}
         self._lost: dict[tuple[str, str], str] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whose record is gone, of those that somebody has seen run; and what is told of it."""
-        key = deed.uid, deed.name
-        if deed.what is What.MADE:
-            self._attempts[deed.id], self._newest[key] = deed.attempt, deed.id
-        elif deed.what is What.FORGOT and deed.id in self._ran and self._newest.get(key) == deed.id:
-            self._lost[key] = deed.id
-        elif isinstance(deed.value, PodStatus):
-            is_wanted = deed.uid not in self.outside.deletions
-            for one in deed.value.all_containers:
+        key = event.uid, event.name
+        if event.what is What.MADE:
+            self._attempts[event.id], self._newest[key] = event.attempt, event.id
+        elif event.what is What.FORGOT and event.id in self._ran and self._newest.get(key) == event.id:
+            self._lost[key] = event.id
+        elif isinstance(event.value, PodStatus):
+            is_wanted = event.uid not in self.environment.deletions
+            for one in event.value.all_containers:
                 if isinstance(one.state, ContainerRunning):
                     self._ran.add(id_told(one.container_id))
-                if is_wanted and (deed.uid, one.name) in self._lost:
-                    self._is_known(deed.uid, one)
+                if is_wanted and (event.uid, one.name) in self._lost:
+                    self._is_known(event.uid, one)
 
     def _is_known(self, uid: str, one: ContainerStatus) -> None:
         key, waits = (uid, one.name), isinstance(one.state, ContainerWaiting | None)
@@ -183,13 +183,13 @@ class StartsAreCounted(StartsHeard):
 
     words = "when all is quiet, each start of a container that an agent can know of is counted but the first"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Count starts."""
-        self.hear_start(deed)
+        self.hear_start(event)
 
     def settled(self) -> None:
         """No count that is told is too low."""
-        for uid, one in _told(self.outside):
+        for uid, one in _told(self.environment):
             starts = len(self.starts[uid, one.name])
             assert one.restart_count >= starts - 1, (
                 f"{uid}/{one.name} was started {starts} times and is told to be restarted {one.restart_count}"
@@ -207,45 +207,46 @@ class TellsOfThese(Guarantee):
 
     words = "ids, images and times that are told are those of an instance of that container"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._made: dict[str, _Instance] = {}
         self._times: dict[str, tuple[float | None, float | None]] = {}
         self._began: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Whose they are is known from when it was made, started and ended."""
-        if deed.what is What.MADE:
-            image = self.outside.containers.image_of(deed.id)
-            self._made[deed.id] = _Instance(deed.uid, deed.name, image)
-        elif deed.what in {What.STARTED, What.ENDED}:
-            self._keep_times(deed.id)
-        elif deed.what is What.FORGOT:
-            self._made.pop(deed.id, None)  # perhaps nobody looked in time
-        elif deed.what is What.TOLD and isinstance(deed.value, PodStatus):
-            began_s = deed.value.started_unix_s
+        if event.what is What.MADE:
+            image = self.environment.containers.image_of(event.id)
+            self._made[event.id] = _Instance(event.uid, event.name, image)
+        elif event.what in {What.STARTED, What.ENDED}:
+            self._keep_times(event.id)
+        elif event.what is What.FORGOT:
+            self._made.pop(event.id, None)  # perhaps nobody looked in time
+        elif event.what is What.TOLD and isinstance(event.value, PodStatus):
+            began_s = event.value.started_unix_s
             if began_s is not None:
-                assert self._began.setdefault(deed.uid, began_s) == began_s, (
-                    f"{deed.uid} was told to be there since {self._began[deed.uid]}, and now since {began_s}"
+                assert self._began.setdefault(event.uid, began_s) == began_s, (
+                    f"{event.uid} was told to be there since {self._began[event.uid]}, and "
+                    f"now since {began_s}"
                 )
-            for one in deed.value.all_containers:
-                self._is_true(deed.uid, one)
+            for one in event.value.all_containers:
+                self._is_true(event.uid, one)
 
     def settled(self) -> None:
         """By now the addresses are told of who runs in a sandbox."""
-        for box in self.outside.containers.sandboxes:
+        for box in self.environment.containers.sandboxes:
             uid, ips = box.record.pod.uid, tuple(box.ips or ())
-            told = self.outside.told.get(uid)
+            told = self.environment.told.get(uid)
             if told is None or told.phase is not PodPhase.RUNNING or not box.record.is_ready:
                 continue
             if self.main_runs(uid) and len(self._boxes(uid)) == 1:
                 assert told.pod_ips == ips, f"{uid} has the addresses {ips}, and {told.pod_ips} are told"
 
     def _boxes(self, uid: str) -> list[str]:
-        return [one.record.id for one in self.outside.containers.sandboxes if one.record.pod.uid == uid]
+        return [one.record.id for one in self.environment.containers.sandboxes if one.record.pod.uid == uid]
 
     def _keep_times(self, container_id: str) -> None:
-        for one in self.outside.containers.reports:
+        for one in self.environment.containers.reports:
             if one.record.id == container_id:
                 self._times[container_id] = one.started_unix_s, one.finished_unix_s
 
@@ -274,9 +275,9 @@ class TellsOfThese(Guarantee):
             )
 
 
-def _told(outside: Outside) -> Iterator[tuple[str, ContainerStatus]]:
+def _told(environment: Environment) -> Iterator[tuple[str, ContainerStatus]]:
     """What is told last of each container of the pods that are wanted, with the pod's uid."""
-    for uid in [uid for pods in outside.pods.values() for uid in pods]:
-        status = outside.told.get(uid)
+    for uid in [uid for pods in environment.pods.values() for uid in pods]:
+        status = environment.told.get(uid)
         for one in status.all_containers if status is not None else ():
             yield uid, one

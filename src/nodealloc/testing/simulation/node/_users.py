@@ -7,7 +7,7 @@ import random
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podspec import ContainerPort, Pod, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
-from nodealloc.testing.simulation.node._outside import API, FILE, FILL, Outside
+from nodealloc.testing.simulation.node._environment import API, FILE, FILL, Environment
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE
 from nodealloc.testing.simulation.node._pods import (
     asked_again,
@@ -36,7 +36,7 @@ class Users:
     """They want pods, send them away, and start things by hand.
 
     Args:
-        outside: Where they act.
+        environment: Where they act.
         rng: What is drawn from.
         device_pods: Of the pods so many ask for devices, from 0 to 1.
         hooks: Of main containers so many have a hook, from 0 to 1.
@@ -45,8 +45,10 @@ class Users:
         found: Uids of pods that somebody else ran here before.
     """
 
-    def __init__(self, outside: Outside, rng: random.Random, *, device_pods: float, hooks: float) -> None:
-        self._outside = outside
+    def __init__(
+        self, environment: Environment, rng: random.Random, *, device_pods: float, hooks: float
+    ) -> None:
+        self._environment = environment
         self._rng = rng
         self._device_pods = device_pods
         self._hooks = hooks
@@ -61,125 +63,135 @@ class Users:
             self._number += 1
             uid = f"uid-{self._number}"
             pod = found_pod(uid)
-            self._outside.want(source, pod)
+            self._environment.want(source, pod)
             self.found.add(uid)
             config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name)
-            made = self._outside.containers.run_sandbox(config)
+            made = self._environment.containers.run_sandbox(config)
             one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
-            container_id = self._outside.containers.create_container(made, one, config)
-            self._outside.containers.unseen.add(container_id)
-            self._outside.containers.start_container(container_id)
+            container_id = self._environment.containers.create_container(made, one, config)
+            self._environment.containers.unseen.add(container_id)
+            self._environment.containers.start_container(container_id)
         self.intrude(self._rng)
 
     def add(self, rng: random.Random) -> None:
         """Somebody wants another pod."""
-        if sum(map(len, self._outside.pods.values())) >= _MOST_PODS:
+        if sum(map(len, self._environment.pods.values())) >= _MOST_PODS:
             return
         source = FILE if rng.random() < 0.3 else API
-        self._outside.want(source, self._random(rng, source))
+        self._environment.want(source, self._random(rng, source))
 
     def roll(self, rng: random.Random) -> None:
         """Somebody asks a pod to end, and while it does wants another one, for all CPUs that are left.
 
         Where it has ports of the node the other one is to take those over, and little else.
         """
-        outside = self._outside
-        if self._rolled not in outside.pods[API]:
-            runs = [uid for uid in outside.pods[API] if uid not in outside.deletions and self._runs(uid)]
+        environment = self._environment
+        if self._rolled not in environment.pods[API]:
+            runs = [
+                uid for uid in environment.pods[API] if uid not in environment.deletions and self._runs(uid)
+            ]
             runs = [uid for uid in runs if self._ports(uid)] or runs
             self._rolled = rng.choice(runs) if runs and rng.random() < _ROLLS else ""
             if self._rolled:
-                outside.ask_to_end(self._rolled, _ROLLED_S)
-        elif outside.awake_s - outside.reads.ends_s.get(self._rolled, outside.awake_s) > _KNOWN_S:
+                environment.ask_to_end(self._rolled, _ROLLED_S)
+        elif environment.awake_s - environment.reads.ends_s.get(self._rolled, environment.awake_s) > _KNOWN_S:
             ports = self._ports(self._rolled)
             self._rolled = ""
-            stay = [pod for pods in outside.pods.values() for uid, pod in pods.items() if self._stays(uid)]
-            left = outside.room[0] - sum(
-                effective_requests(outside.forms.most(pod))["cpu"].milli_value for pod in stay
+            stay = [
+                pod for pods in environment.pods.values() for uid, pod in pods.items() if self._stays(uid)
+            ]
+            left = environment.room[0] - sum(
+                effective_requests(environment.forms.most(pod))["cpu"].milli_value for pod in stay
             )
             if left >= _WORTH_IT:
                 self._number += 1
                 name, uid = f"pod-{self._number}", f"uid-{self._number}"
                 cpus = f"{_LITTLE if ports else left}m"
-                outside.want(API, last_pod(name, uid, cpus=cpus, ports=ports))
+                environment.want(API, last_pod(name, uid, cpus=cpus, ports=ports))
 
     def _ports(self, uid: str) -> tuple[ContainerPort, ...]:
-        return self._outside.known[uid].containers[0].ports
+        return self._environment.known[uid].containers[0].ports
 
     def _runs(self, uid: str) -> bool:
-        return bool(self._outside.containers.running_of(uid))
+        return bool(self._environment.containers.running_of(uid))
 
     def _stays(self, uid: str) -> bool:
-        told = self._outside.told.get(uid)
+        told = self._environment.told.get(uid)
         is_over = told is not None and told.phase is not None and told.phase.is_terminal
-        return uid not in self._outside.deletions and not is_over
+        return uid not in self._environment.deletions and not is_over
 
     def delete(self, rng: random.Random) -> None:
         """Somebody asks for a pod to end; asked again, perhaps with a shorter grace."""
-        uids = [(source, uid) for source, pods in self._outside.pods.items() for uid in pods]
+        uids = [(source, uid) for source, pods in self._environment.pods.items() for uid in pods]
         if not uids:
             return
-        again = [one for one in uids if one[1] in self._outside.deletions]
+        again = [one for one in uids if one[1] in self._environment.deletions]
         source, uid = rng.choice(again if again and rng.random() < 0.5 else uids)
-        pod = self._outside.pods[source][uid]
+        pod = self._environment.pods[source][uid]
         if source == FILE:
             grace_s = float(pod.termination_grace_period_seconds)
-            self._outside.delete(uid, grace_s)
-            self._outside.let_go(uid)
+            self._environment.delete(uid, grace_s)
+            self._environment.let_go(uid)
             return
-        before = self._outside.deletions.get(uid)
+        before = self._environment.deletions.get(uid)
         own = pod.termination_grace_period_seconds
         grace = rng.choice((1, 3, 10, 20, own, own))
         if before is not None and grace >= before.grace_s:
             return
-        self._outside.ask_to_end(uid, grace)
+        self._environment.ask_to_end(uid, grace)
 
     def shorten(self, rng: random.Random) -> None:
         """Somebody is impatient: a pod that ends is to end sooner."""
         ending = [
             uid
-            for uid in self._outside.pods[API]
-            if uid in self._outside.deletions
-            and self._outside.deletions[uid].grace_s > 2
+            for uid in self._environment.pods[API]
+            if uid in self._environment.deletions
+            and self._environment.deletions[uid].grace_s > 2
             and uid != self._rolled
         ]
         if ending:
             uid = rng.choice(ending)
-            before_s = self._outside.deletions[uid].grace_s
-            self._outside.ask_to_end(uid, int(rng.choice((1, before_s // 2, before_s - 1))))
+            before_s = self._environment.deletions[uid].grace_s
+            self._environment.ask_to_end(uid, int(rng.choice((1, before_s // 2, before_s - 1))))
 
     def hasten(self, rng: random.Random) -> None:
         """A pod that the node ends for a reason of its own is asked to end at once, too."""
-        outside = self._outside
-        ending = [uid for uid in outside.pods[API] if uid not in outside.deletions and self._is_ended(uid)]
+        environment = self._environment
+        ending = [
+            uid for uid in environment.pods[API] if uid not in environment.deletions and self._is_ended(uid)
+        ]
         if ending:
-            outside.ask_to_end(rng.choice(ending), 1)
+            environment.ask_to_end(rng.choice(ending), 1)
 
     def _is_ended(self, uid: str) -> bool:
         """Whether it was there for too long, or makes room, and has not gone yet."""
-        told = self._outside.told.get(uid)
+        told = self._environment.told.get(uid)
         is_victim = told is not None and told.condition("DisruptionTarget") is not None
-        return self._runs(uid) and (is_victim or self._outside.overdue_s(uid) > _NOTICED_S)
+        return self._runs(uid) and (is_victim or self._environment.overdue_s(uid) > _NOTICED_S)
 
     def force(self, rng: random.Random) -> None:
         """Somebody takes a pod out of the API without waiting for its end."""
-        if uids := list(self._outside.pods[API]):
+        if uids := list(self._environment.pods[API]):
             uid = rng.choice(uids)
-            pod = self._outside.known[uid]
-            if uid not in self._outside.deletions:
-                self._outside.delete(uid, float(pod.termination_grace_period_seconds))
-            self._outside.let_go(uid)
+            pod = self._environment.known[uid]
+            if uid not in self._environment.deletions:
+                self._environment.delete(uid, float(pod.termination_grace_period_seconds))
+            self._environment.let_go(uid)
 
     def replace(self, rng: random.Random) -> None:
         """A static pod is edited: another pod under the same name."""
         # Of one that somebody else ran before, and that was never told of, nobody knows that it is static.
-        uids = [uid for uid in self._outside.pods[FILE] if uid not in self.found or uid in self._outside.told]
+        uids = [
+            uid
+            for uid in self._environment.pods[FILE]
+            if uid not in self.found or uid in self._environment.told
+        ]
         if uids:
             uid = rng.choice(uids)
-            pod = self._outside.known[uid]
-            self._outside.delete(uid, float(pod.termination_grace_period_seconds))
-            self._outside.let_go(uid)
-            self._outside.want(FILE, self._random(rng, FILE, pod.name))
+            pod = self._environment.known[uid]
+            self._environment.delete(uid, float(pod.termination_grace_period_seconds))
+            self._environment.let_go(uid)
+            self._environment.want(FILE, self._random(rng, FILE, pod.name))
 
     def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
         self._number += 1
@@ -192,16 +204,16 @@ class Users:
         """Somebody starts a container by hand: in a pod that runs, or of a pod that nobody wants."""
         uids = [
             uid
-            for uid in self._outside.known
-            if uid not in self._outside.deletions and self._outside.containers.running_of(uid)
+            for uid in self._environment.known
+            if uid not in self._environment.deletions and self._environment.containers.running_of(uid)
         ]
         self._number += 1
         if uids and rng.random() < 0.5:
-            pod = PodIdentity.of(self._outside.known[rng.choice(uids)])
+            pod = PodIdentity.of(self._environment.known[rng.choice(uids)])
         else:
             uid = f"stray-{self._number}"
             pod = PodIdentity(uid=uid, name=uid, namespace="sim")
-        self._outside.containers.intrude(pod, f"strange-{self._number}")
+        self._environment.containers.intrude(pod, f"strange-{self._number}")
 
     def sicken(self, rng: random.Random) -> None:
         """A container is unwell: it does not get ready, or is not alive; or one gets well again."""
@@ -209,29 +221,31 @@ class Users:
         if not probed:
             return
         container_id, command = rng.choice(probed)
-        unwell = self._outside.containers.unwell.get(container_id)
+        unwell = self._environment.containers.unwell.get(container_id)
         if unwell:
             unwell.clear()
         else:
-            self._outside.containers.sicken(container_id, command)
+            self._environment.containers.sicken(container_id, command)
 
     def crash_one(self, rng: random.Random) -> None:
         """A container ends for reasons of its own."""
-        if running := self._outside.containers.running:
-            self._outside.containers.crash(rng.choice(running).record.id, rng.choice((0, 1, 7)))
+        if running := self._environment.containers.running:
+            self._environment.containers.crash(rng.choice(running).record.id, rng.choice((0, 1, 7)))
 
     def crash_all(self) -> None:
         """Every container does."""
-        for one in self._outside.containers.running:
-            self._outside.containers.crash(one.record.id, 7)
+        for one in self._environment.containers.running:
+            self._environment.containers.crash(one.record.id, 7)
 
     def begin_loop(self) -> None:
         """One container that runs ends now, and soon after each start: while nothing else happens."""
-        for one in self._outside.containers.running:
+        for one in self._environment.containers.running:
             uid, name = one.record.pod.uid, one.record.name
-            if any(self._may_loop(pods[uid], name) for pods in self._outside.pods.values() if uid in pods):
-                self._outside.looping = uid, name
-                self._outside.containers.crash(one.record.id, 1)
+            if any(
+                self._may_loop(pods[uid], name) for pods in self._environment.pods.values() if uid in pods
+            ):
+                self._environment.looping = uid, name
+                self._environment.containers.crash(one.record.id, 1)
                 return
 
     def _may_loop(self, pod: Pod, name: str) -> bool:
@@ -246,54 +260,54 @@ class Users:
         """A source that has said the same for long has one pod more."""
         self._number += 1
         self._guest = f"uid-{self._number}"
-        self._outside.want(FILE, found_pod(self._guest))
+        self._environment.want(FILE, found_pod(self._guest))
 
     def go(self) -> None:
         """It says again, word for word, what it had said before."""
-        grace_s = float(self._outside.known[self._guest].termination_grace_period_seconds)
-        self._outside.delete(self._guest, grace_s)
-        self._outside.let_go(self._guest)
+        grace_s = float(self._environment.known[self._guest].termination_grace_period_seconds)
+        self._environment.delete(self._guest, grace_s)
+        self._environment.let_go(self._guest)
 
     def end_loop(self) -> None:
         """It runs on once it has started again."""
-        self._outside.looping = None
+        self._environment.looping = None
 
     def calm(self) -> None:
         """From now on nothing ends by itself, but init containers; who is unwell stays so."""
-        self._outside.is_calm = True
-        self._outside.plugins.calm()
+        self._environment.is_calm = True
+        self._environment.plugins.calm()
         for place, (container_id, command) in enumerate(self._probed()):
             if place % 2 == 0:
-                self._outside.containers.sicken(container_id, command)
+                self._environment.containers.sicken(container_id, command)
 
     def empty(self) -> None:
         """Nobody wants any pod any more."""
-        for source, pods in self._outside.pods.items():
-            for uid, pod in [one for one in pods.items() if one[0] not in self._outside.deletions]:
+        for source, pods in self._environment.pods.items():
+            for uid, pod in [one for one in pods.items() if one[0] not in self._environment.deletions]:
                 grace = pod.termination_grace_period_seconds
-                self._outside.delete(uid, float(grace))
+                self._environment.delete(uid, float(grace))
                 if source == FILE:
-                    self._outside.let_go(uid)
+                    self._environment.let_go(uid)
                     continue
-                self._outside.mark(source, uid, grace)
-            self._outside.changed(source)
+                self._environment.mark(source, uid, grace)
+            self._environment.changed(source)
 
     def fill(self) -> None:
         """Somebody wants, of each NUMA node, all the CPUs that are given out, and most of its memory."""
-        for node in self._outside.machine.numa_nodes:
+        for node in self._environment.machine.numa_nodes:
             whole = whole_pod(
                 f"{FILL}{node.id}",
-                cpus=len(node.cpus - self._outside.reserved),
+                cpus=len(node.cpus - self._environment.reserved),
                 memory_bytes=node.memory_bytes // 4 * 3,
-                devices=OF_EACH_NODE if self._outside.plugins.are_asked else 0,
+                devices=OF_EACH_NODE if self._environment.plugins.are_asked else 0,
             )
-            self._outside.want(API, whole)
+            self._environment.want(API, whole)
 
     def _probed(self) -> list[tuple[str, str]]:
         """Containers that run, with what they are asked again and again."""
         return [
             (one.record.id, command)
-            for one in self._outside.containers.running
-            if one.record.pod.uid in self._outside.known
-            for command in asked_again(self._outside.known[one.record.pod.uid], one.record.name)
+            for one in self._environment.containers.running
+            if one.record.pod.uid in self._environment.known
+            for command in asked_again(self._environment.known[one.record.pod.uid], one.record.name)
         ]

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from nodealloc.podspec import Pod, Volume
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._life import Life
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, What
+from nodealloc.testing.simulation.node._events import Event, Events, What
 from nodealloc.testing.simulation.node._pods import SHARED
 from nodealloc.testing.volumes import FakeHost
 from nodealloc.volumes import VolumeSpec
 
 __all__ = ["SimulatedVolumes"]
 
-_DEEDS = {"mount": What.MOUNTED, "unmount": What.UNMOUNTED}
+_KINDS = {"mount": What.MOUNTED, "unmount": What.UNMOUNTED}
 
 
 class SimulatedVolumes(FakeHost):
@@ -28,13 +28,13 @@ class SimulatedVolumes(FakeHost):
 
     Args:
         clock: The machine's.
-        deeds: Is told of mounts.
+        events: Is told of mounts.
     """
 
-    def __init__(self, clock: SimulatedClock, deeds: Deeds) -> None:
+    def __init__(self, clock: SimulatedClock, events: Events) -> None:
         super().__init__(kinds=("emptyDir",))
         self._clock = clock
-        self._deeds = deeds
+        self._events = events
 
     def serve(self, life: Life) -> SimulatedVolumes:
         """From now on this life calls."""
@@ -54,12 +54,12 @@ class SimulatedVolumes(FakeHost):
 
     def _happen(self, life: Life, name: str) -> None:
         when, verb, *about = name.split()
-        what = _DEEDS.get(verb)
+        what = _KINDS.get(verb)
         if when == "before":
             life.enter()
         elif what is not None:
             volume, uid = about
-            self._deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, id=volume))
+            self._events.happen(Event(what=what, at_s=self._clock.awake_s, uid=uid, id=volume))
         strikes = life.chance.strikes
         uid = about[1] if what is not None else ""
         if strikes("mount is slow"):
@@ -74,4 +74,4 @@ class SimulatedVolumes(FakeHost):
             life.leave()
 
     def _hung(self, uid: str) -> None:
-        self._deeds.happen(Deed(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, value="mount"))
+        self._events.happen(Event(what=What.HUNG, at_s=self._clock.awake_s, uid=uid, value="mount"))

@@ -1,4 +1,4 @@
-"""Checkers of what is told: each hears every deed of the node, and remembers what it needs."""
+"""Checkers of what is told: each hears every event of the node, and remembers what it needs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Collection
 from nodealloc.podfacts import ContainerRunning, ContainerTerminated, Exited, PodPhase, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._behaviour import end_reason, last_words
-from nodealloc.testing.simulation.node._deeds import Deed, Ran, What
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, id_told, is_ready
-from nodealloc.testing.simulation.node._outside import Outside
 from nodealloc.testing.simulation.node._pods import READY
 
 __all__ = [
@@ -33,24 +33,24 @@ class TerminalStays(Guarantee):
 
     words = "a terminal phase stays; each pod tells one before it is gone"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._terminal: dict[str, PodPhase] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """What is told does not come back from its end."""
-        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and deed.value.phase is not None:
-            phase = deed.value.phase
-            before = self._terminal.get(deed.uid)
+        if event.what is What.TOLD and isinstance(event.value, PodStatus) and event.value.phase is not None:
+            phase = event.value.phase
+            before = self._terminal.get(event.uid)
             assert before is None or phase is before, (
-                f"{deed.uid} was told to be {before.value} and is now {phase.value}"
+                f"{event.uid} was told to be {before.value} and is now {phase.value}"
             )
             if phase.is_terminal:
-                self._terminal[deed.uid] = phase
-                running = self.main_runs(deed.uid) - self.outside.containers.late
-                assert not running, f"{deed.uid} is told to be {phase.value} while {', '.join(running)} runs"
-        if deed.what is What.GONE:
-            assert deed.uid in self._terminal, f"{deed.uid} is gone, and was never told to have ended"
+                self._terminal[event.uid] = phase
+                running = self.main_runs(event.uid) - self.environment.containers.late
+                assert not running, f"{event.uid} is told to be {phase.value} while {', '.join(running)} runs"
+        if event.what is What.GONE:
+            assert event.uid in self._terminal, f"{event.uid} is gone, and was never told to have ended"
 
 
 class PhasesGoOn(Guarantee):
@@ -58,25 +58,25 @@ class PhasesGoOn(Guarantee):
 
     words = "a pod that is told to run does not wait again while it runs"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._running_with: dict[str, set[str]] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Pending is not told of what was told to run, and runs as it did."""
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+        if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
             return
-        runs = self.main_runs(deed.uid)
-        states = [one.state for one in deed.value.containers]
+        runs = self.main_runs(event.uid)
+        states = [one.state for one in event.value.containers]
         is_running = bool(states) and all(isinstance(one, ContainerRunning) for one in states)
-        assert not is_running or deed.value.phase is PodPhase.RUNNING, (
-            f"{deed.uid}: all its containers are told to run, and it is told to be {deed.value.phase}"
+        assert not is_running or event.value.phase is PodPhase.RUNNING, (
+            f"{event.uid}: all its containers are told to run, and it is told to be {event.value.phase}"
         )
-        if deed.value.phase is PodPhase.RUNNING:
-            self._running_with[deed.uid] = runs
-        if deed.value.phase is PodPhase.PENDING:
-            before = self._running_with.pop(deed.uid, None)
-            assert not before or not before <= runs, f"{deed.uid} was told to run, runs, and is told to wait"
+        if event.value.phase is PodPhase.RUNNING:
+            self._running_with[event.uid] = runs
+        if event.value.phase is PodPhase.PENDING:
+            before = self._running_with.pop(event.uid, None)
+            assert not before or not before <= runs, f"{event.uid} was told to run, runs, and is told to wait"
 
 
 class NothingToldAfterwards(Guarantee):
@@ -84,11 +84,11 @@ class NothingToldAfterwards(Guarantee):
 
     words = "only pods that somebody wanted are told of, and none after it was told gone"
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A status is of a pod that there was, and is."""
-        if deed.what is What.TOLD:
-            assert deed.uid in self.outside.known, f"{deed.uid} is told of, and nobody ever wanted it"
-            assert deed.uid not in self.outside.gone, f"{deed.uid} is told of after it was told gone"
+        if event.what is What.TOLD:
+            assert event.uid in self.environment.known, f"{event.uid} is told of, and nobody ever wanted it"
+            assert event.uid not in self.environment.gone, f"{event.uid} is told of after it was told gone"
 
 
 class ReadyFallsFirst(ProbesHeard):
@@ -96,36 +96,36 @@ class ReadyFallsFirst(ProbesHeard):
 
     words = "that a pod is not ready is told before it is asked to end, and it is never told ready afterwards"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ending: dict[str, float] = {}
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """After the first signal of its end nobody reads that it is ready."""
-        self.hear_probe(deed)
+        self.hear_probe(event)
         # One that a probe had killed may start again before the agent acts on what it read.
-        if deed.what is What.SIGNALLED and deed.uid in self.outside.read and not self.ends_alone(deed):
+        if event.what is What.SIGNALLED and event.uid in self.environment.read and not self.ends_alone(event):
             # Without any grace nobody is waited for, and what was on its way is told all the same.
-            on_its_way_s = 0.0 if self._waits_s(deed.uid) else 1.0
-            self._ending.setdefault(deed.uid, deed.at_s + on_its_way_s)
-            told = self.outside.told.get(deed.uid)
-            waited_s = max(deed.at_s - self.outside.read[deed.uid], self._overdue_s(deed))
-            assert told is None or not is_ready(told) or waited_s > self._waits_s(deed.uid) - _SOON_S, (
-                f"{deed.uid} is asked to end {waited_s:.2f} s after its deletion was read, told to be ready"
+            on_its_way_s = 0.0 if self._waits_s(event.uid) else 1.0
+            self._ending.setdefault(event.uid, event.at_s + on_its_way_s)
+            told = self.environment.told.get(event.uid)
+            waited_s = max(event.at_s - self.environment.read[event.uid], self._overdue_s(event))
+            assert told is None or not is_ready(told) or waited_s > self._waits_s(event.uid) - _SOON_S, (
+                f"{event.uid} is asked to end {waited_s:.2f} s after its deletion was read, told to be ready"
             )
-        from_s = self._ending.get(deed.uid, math.inf)
-        if deed.what is What.TOLD and deed.at_s >= from_s and isinstance(deed.value, PodStatus):
-            assert not is_ready(deed.value), (
-                f"{deed.uid} is told to be ready after the first signal of its end"
+        from_s = self._ending.get(event.uid, math.inf)
+        if event.what is What.TOLD and event.at_s >= from_s and isinstance(event.value, PodStatus):
+            assert not is_ready(event.value), (
+                f"{event.uid} is told to be ready after the first signal of its end"
             )
 
-    def _overdue_s(self, deed: Deed) -> float:
+    def _overdue_s(self, event: Event) -> float:
         """For how long it may have been ending by its own deadline, known from the start of an agent on."""
-        return min(self.outside.overdue_s(deed.uid), deed.at_s - self.outside.reads.alive_since_s)
+        return min(self.environment.overdue_s(event.uid), event.at_s - self.environment.reads.alive_since_s)
 
     def _waits_s(self, uid: str) -> float:
         """How long the end of a pod waits at most until that was told."""
-        grace_s = self.outside.deletions[uid].grace_s
+        grace_s = self.environment.deletions[uid].grace_s
         pod = self.pod(uid)
         if pod is not None:
             grace_s = min(grace_s, float(pod.termination_grace_period_seconds))
@@ -140,29 +140,29 @@ class ReadyIsEarned(Guarantee):
 
     words = "a pod is told ready only after the probes of what runs have passed"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._passed: set[tuple[str, str]] = set()
         self._in_a_row: Counter[tuple[str, str]] = Counter()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Each instance that runs has passed for itself."""
         # A runtime that is away says nothing about the container.
-        if isinstance(deed.value, Ran) and deed.value.came_of_it != "away":
-            key, container = (deed.id, deed.value.command), self.container(deed)
+        if isinstance(event.value, Ran) and event.value.came_of_it != "away":
+            key, container = (event.id, event.value.command), self.container(event)
             # A runtime that is away has answered nothing: what was in a row is so still.
-            if deed.value.came_of_it != "away":
-                self._in_a_row[key] = self._in_a_row[key] + 1 if deed.value.came_of_it == "0" else 0
+            if event.value.came_of_it != "away":
+                self._in_a_row[key] = self._in_a_row[key] + 1 if event.value.came_of_it == "0" else 0
             probe = None if container is None else container.readiness_probe
             if probe is not None and self._in_a_row[key] >= probe.success_threshold:
                 self._passed.add(key)
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus) or not is_ready(deed.value):
+        if event.what is not What.TOLD or not isinstance(event.value, PodStatus) or not is_ready(event.value):
             return
-        pod = self.pod(deed.uid)
-        told = {one.name: one.restart_count for one in deed.value.containers}
-        for one in self.outside.containers.running:
+        pod = self.pod(event.uid)
+        told = {one.name: one.restart_count for one in event.value.containers}
+        for one in self.environment.containers.running:
             if (
-                one.record.pod.uid != deed.uid
+                one.record.pod.uid != event.uid
                 or pod is None
                 or told.get(one.record.name) != one.record.attempt
             ):
@@ -171,7 +171,7 @@ class ReadyIsEarned(Guarantee):
             probe = None if container is None else container.readiness_probe
             if probe is not None and probe.exec is not None:
                 assert (one.record.id, probe.exec.command[0]) in self._passed, (
-                    f"{deed.uid} is told to be ready, and nobody has had an answer of {one.record.name}"
+                    f"{event.uid} is told to be ready, and nobody has had an answer of {one.record.name}"
                 )
 
 
@@ -180,42 +180,42 @@ class ReadinessStands(Guarantee):
 
     words = "readiness does not flip while nothing happens to the containers"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ready_with: dict[str, set[str]] = {}
         self._failing: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         self._asked: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Not ready is told only where a container that made it ready ends, or a probe failed."""
-        if deed.what is What.UNSURE:
+        if event.what is What.UNSURE:
             # Of whom the runtime does not know how it is, nobody can say that it is ready.
-            self._ready_with.pop(deed.uid, None)
-        if deed.what in {What.SIGNALLED, What.DOUBLED, What.SANDBOX_ENDED}:
+            self._ready_with.pop(event.uid, None)
+        if event.what in {What.SIGNALLED, What.DOUBLED, What.SANDBOX_ENDED}:
             # What runs in a sandbox that is not the only one, or has ended, is ended, and told so before.
-            self._ready_with.pop(deed.uid, None)
-            self._asked |= {deed.id} if deed.what is What.SIGNALLED else self.serving(deed.uid)
-        if deed.what is What.RAN and isinstance(deed.value, Ran):
-            probe = (deed.id, deed.value.command)
-            if deed.value.failed:
-                self._ready_with.pop(deed.uid, None)
-                self._failing[deed.uid].add(probe)
+            self._ready_with.pop(event.uid, None)
+            self._asked |= {event.id} if event.what is What.SIGNALLED else self.serving(event.uid)
+        if event.what is What.RAN and isinstance(event.value, Ran):
+            probe = (event.id, event.value.command)
+            if event.value.failed:
+                self._ready_with.pop(event.uid, None)
+                self._failing[event.uid].add(probe)
             else:
-                self._failing[deed.uid].discard(probe)
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+                self._failing[event.uid].discard(probe)
+        if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
             return
-        running = self.serving(deed.uid)
-        if is_ready(deed.value):
+        running = self.serving(event.uid)
+        if is_ready(event.value):
             # One that ends since may be told a moment later, and so may a probe that has failed.
-            failing = any(one in running for one, _ in self._failing[deed.uid])
-            is_whole = not failing and self._asked.isdisjoint(running) and self._is_whole(deed.uid, running)
-            self._ready_with[deed.uid] = running if is_whole else set()
+            failing = any(one in running for one, _ in self._failing[event.uid])
+            is_whole = not failing and self._asked.isdisjoint(running) and self._is_whole(event.uid, running)
+            self._ready_with[event.uid] = running if is_whole else set()
             return
-        before = self._ready_with.pop(deed.uid, None)
-        makes_room = deed.value.condition("DisruptionTarget") is not None
-        makes_room = makes_room or self.outside.overdue_s(deed.uid) > 0
-        if before and before <= running and deed.uid not in self.outside.deletions and not makes_room:
-            raise AssertionError(f"{deed.uid} is told to be not ready, and its containers run as before")
+        before = self._ready_with.pop(event.uid, None)
+        makes_room = event.value.condition("DisruptionTarget") is not None
+        makes_room = makes_room or self.environment.overdue_s(event.uid) > 0
+        if before and before <= running and event.uid not in self.environment.deletions and not makes_room:
+            raise AssertionError(f"{event.uid} is told to be not ready, and its containers run as before")
 
     def _is_whole(self, uid: str, running: Collection[str]) -> bool:
         pod = self.pod(uid)
@@ -228,29 +228,30 @@ class CountsRise(Guarantee):
 
     words = "restart counts that are told never fall, and count what happened"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
         self._made: Counter[tuple[str, str]] = Counter()
         self._killed = 0
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """A count is at least what it was, and no further ahead of what was made than kills explain."""
-        if deed.what is What.MADE:
-            self._made[deed.uid, deed.name] += 1
-        if deed.what is What.KILLED:
+        if event.what is What.MADE:
+            self._made[event.uid, event.name] += 1
+        if event.what is What.KILLED:
             self._killed += 1  # what was about to be made may have been, for all that anybody knows
-        if deed.what is not What.TOLD or not isinstance(deed.value, PodStatus):
+        if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
             return
-        for one in deed.value.all_containers:
-            before = self._counts[deed.uid, one.name]
+        for one in event.value.all_containers:
+            before = self._counts[event.uid, one.name]
             assert one.restart_count >= before, (
-                f"{deed.uid}/{one.name} was restarted {before} times and is now told {one.restart_count}"
+                f"{event.uid}/{one.name} was restarted {before} times and is now told {one.restart_count}"
             )
-            self._counts[deed.uid, one.name] = one.restart_count
-            made = self._made[deed.uid, one.name]
+            self._counts[event.uid, one.name] = one.restart_count
+            made = self._made[event.uid, one.name]
             assert one.restart_count <= made + self._killed, (
-                f"{deed.uid}/{one.name} was made {made} times and is told to be restarted {one.restart_count}"
+                f"{event.uid}/{one.name} was made {made} times and is told to be "
+                f"restarted {one.restart_count}"
             )
 
 
@@ -259,34 +260,34 @@ class ExitsAreTrue(Guarantee):
 
     words = "an exit code that is told is the one that there was, with what the runtime said of it"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._codes: dict[str, int] = {}
         self._began: set[str] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """No code is told that no instance of the container ended with."""
-        if deed.what is What.STARTED:
-            self._began.add(deed.id)
-        if deed.what is What.ENDED and isinstance(deed.value, Exited):
-            self._codes[deed.id] = deed.value.code
-        if deed.what is What.TOLD and isinstance(deed.value, PodStatus):
-            for one in deed.value.all_containers:
+        if event.what is What.STARTED:
+            self._began.add(event.id)
+        if event.what is What.ENDED and isinstance(event.value, Exited):
+            self._codes[event.id] = event.value.code
+        if event.what is What.TOLD and isinstance(event.value, PodStatus):
+            for one in event.value.all_containers:
                 for state in (one.state, one.last_state):
                     if isinstance(state, ContainerTerminated) and isinstance(state.exit, Exited):
                         made = id_told(state.container_id)
                         code = self._codes.get(made)
                         assert state.exit.code == code, (
-                            f"{deed.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
+                            f"{event.uid}/{one.name} ({made}) is told to have ended with {state.exit.code}; "
                             f"it ended with {'nothing yet' if code is None else code}"
                         )
                         reason, words = self._said(made, state.exit.code)
                         assert state.reason == reason, (
-                            f"{deed.uid}/{one.name} ({made}) is told to have ended for the reason "
+                            f"{event.uid}/{one.name} ({made}) is told to have ended for the reason "
                             f"{state.reason!r}, with {state.exit.code}"
                         )
                         assert state.message == words, (
-                            f"{deed.uid}/{one.name} ({made}) is told to have ended with the words "
+                            f"{event.uid}/{one.name} ({made}) is told to have ended with the words "
                             f"{state.message!r}; they were {words!r}"
                         )
 
@@ -300,33 +301,33 @@ class EndsAreKept(Guarantee):
 
     words = "while a pod is wanted, an exit that the runtime knew is told, also when its record is gone"
 
-    def __init__(self, outside: Outside) -> None:
-        super().__init__(outside)
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
         self._ended: set[tuple[str, str]] = set()
         self._lost: set[tuple[str, str]] = set()
         self._ids: set[str] = set()
         self._shown: set[tuple[str, str]] = set()
 
-    def heard(self, deed: Deed, /) -> None:
+    def heard(self, event: Event, /) -> None:
         """Nobody tells of an unknown exit where the runtime has lost none."""
-        key = (deed.uid, deed.name)
-        if deed.what is What.ENDED:
-            self._ids.add(deed.id)
-        if deed.what is What.ENDED:
-            (self._ended if isinstance(deed.value, Exited) else self._lost).add(key)
+        key = (event.uid, event.name)
+        if event.what is What.ENDED:
+            self._ids.add(event.id)
+        if event.what is What.ENDED:
+            (self._ended if isinstance(event.value, Exited) else self._lost).add(key)
         # Of whom the runtime does not know how it is, that is told until somebody looks again.
-        if deed.what in {What.FORGOT, What.UNSURE}:
+        if event.what in {What.FORGOT, What.UNSURE}:
             self._lost.add(key)
-        if deed.what is What.POWER:
+        if event.what is What.POWER:
             self._lost |= self._ended  # nobody may have looked by then, and after a boot nobody needs to
         # Of a pod that is wanted no more the last word may be what was told before it was forgotten.
-        is_wanted = deed.uid not in self.outside.deletions
-        if deed.what is What.TOLD and isinstance(deed.value, PodStatus) and is_wanted:
-            for one in deed.value.all_containers:
-                key = (deed.uid, one.name)
+        is_wanted = event.uid not in self.environment.deletions
+        if event.what is What.TOLD and isinstance(event.value, PodStatus) and is_wanted:
+            for one in event.value.all_containers:
+                key = (event.uid, one.name)
                 shows = any(isinstance(each, ContainerTerminated) for each in (one.state, one.last_state))
                 assert shows or key not in self._shown, (
-                    f"{deed.uid}/{one.name} was told to have ended, and nobody says so any more"
+                    f"{event.uid}/{one.name} was told to have ended, and nobody says so any more"
                 )
                 self._shown |= {key} if shows else set()
                 for state in (one.state, one.last_state):
@@ -335,7 +336,7 @@ class EndsAreKept(Guarantee):
                         made = id_told(state.container_id)
                         is_known = made in self._ids if made else key in self._ended
                         assert key in self._lost or not is_known, (
-                            f"{deed.uid}/{one.name} is told to have ended nobody knows how; the runtime knew"
+                            f"{event.uid}/{one.name} is told to have ended nobody knows how; the runtime knew"
                         )
 
 
@@ -346,18 +347,20 @@ class SameEnd(Guarantee):
 
     def settled(self) -> None:
         """Each wanted pod runs as its policy says; nothing else runs."""
-        wanted = {uid: pod for pods in self.outside.pods.values() for uid, pod in pods.items()}
-        for one in self.outside.containers.running:
+        wanted = {uid: pod for pods in self.environment.pods.values() for uid, pod in pods.items()}
+        for one in self.environment.containers.running:
             uid = one.record.pod.uid
             assert uid in wanted, f"{uid}/{one.record.name} runs, and nobody wants it"
-            assert uid not in self.outside.deletions, f"{uid}/{one.record.name} runs, and nobody wants it"
+            assert uid not in self.environment.deletions, f"{uid}/{one.record.name} runs, and nobody wants it"
         for uid, pod in wanted.items():
-            status = self.outside.told.get(uid)
+            status = self.environment.told.get(uid)
             assert status is not None, f"nobody was ever told of {uid}"
-            assert uid not in self.outside.deletions, (
+            assert uid not in self.environment.deletions, (
                 f"{uid} was asked to end, and is still there: {status.phase}"
             )
-            runs = {one.record.name for one in self.outside.containers.running if one.record.pod.uid == uid}
+            runs = {
+                one.record.name for one in self.environment.containers.running if one.record.pod.uid == uid
+            }
             self._is_told_of(uid, runs)
             is_over = status.phase is not None and status.phase.is_terminal
             assert runs or is_over or pod.restart_policy is RestartPolicy.ALWAYS, (
@@ -374,7 +377,7 @@ class SameEnd(Guarantee):
 
     def _is_told_of(self, uid: str, runs: Collection[str]) -> None:
         """What runs is told to run."""
-        for one in self.outside.told[uid].all_containers:
+        for one in self.environment.told[uid].all_containers:
             running = isinstance(one.state, ContainerRunning)
             assert running or one.name not in runs, f"{uid}/{one.name} runs, and is told to be otherwise"
             assert not running or one.name in runs, f"{uid}/{one.name} is told to run, and does not"
@@ -383,9 +386,9 @@ class SameEnd(Guarantee):
         """Names of containers that run, and whose readiness probe fails."""
         return [
             one.record.name
-            for one in self.outside.containers.running
+            for one in self.environment.containers.running
             if one.record.pod.uid == uid
-            and READY in self.outside.containers.unwell.get(one.record.id, ())
+            and READY in self.environment.containers.unwell.get(one.record.id, ())
             and self._asks(uid, one.record.name)
         ]
 

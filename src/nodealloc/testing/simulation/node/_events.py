@@ -16,11 +16,11 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Pod
 
-__all__ = ["Deed", "Deeds", "Deletion", "Ran", "What"]
+__all__ = ["Deletion", "Event", "Events", "Ran", "What"]
 
 
 class What(enum.Enum):
-    """Kinds of deeds; the first ones are the node's, the others the outside's."""
+    """Kinds of events; the first ones are the node's, the others of what is around it."""
 
     SANDBOX_MADE = "sandbox made"
     SANDBOX_STOPPED = "sandbox stopped"
@@ -85,7 +85,7 @@ class Ran:
 
 
 @attrs.frozen(kw_only=True)
-class Deed:
+class Event:
     """One thing that happened.
 
     Attributes:
@@ -152,7 +152,7 @@ class Deletion:
     """That somebody wants a pod gone.
 
     Attributes:
-        at_s: When it was first asked for, on the clock of deeds.
+        at_s: When it was first asked for, on the clock of events.
         passed_s: The same on a clock that goes on while the machine sleeps.
         grace_s: How long it may take from then.
     """
@@ -163,7 +163,7 @@ class Deletion:
 
     @property
     def deadline_s(self) -> float:
-        """When it has to have ended, on the clock of deeds."""
+        """When it has to have ended, on the clock of events."""
         return self.at_s + self.grace_s
 
     @property
@@ -172,17 +172,17 @@ class Deletion:
         return self.passed_s + self.grace_s
 
 
-class Deeds:
-    """Hands each deed to whoever listens, in the order in which they listen."""
+class Events:
+    """Hands each event to whoever listens, in the order in which they listen."""
 
     def __init__(self) -> None:
-        self._listeners: list[Callable[[Deed], object]] = []
+        self._listeners: list[Callable[[Event], object]] = []
 
-    def listen(self, listener: Callable[[Deed], object], /) -> None:
-        """Call this with each deed; it raises `AssertionError` for a violation."""
+    def listen(self, listener: Callable[[Event], object], /) -> None:
+        """Call this with each event; it raises `AssertionError` for a violation."""
         self._listeners.append(listener)
 
-    def happen(self, deed: Deed, /) -> None:
+    def happen(self, event: Event, /) -> None:
         """Something happened."""
         for listener in self._listeners:
-            listener(deed)
+            listener(event)

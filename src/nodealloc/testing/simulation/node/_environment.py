@@ -18,7 +18,7 @@ from nodealloc.podspec import Pod
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
-from nodealloc.testing.simulation.node._deeds import Deed, Deeds, Deletion, What
+from nodealloc.testing.simulation.node._events import Deletion, Event, Events, What
 from nodealloc.testing.simulation.node._forms import Forms
 from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
@@ -30,7 +30,7 @@ from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 if TYPE_CHECKING:
     from nodealloc.testing.simulation.node._sources import SimulatedSource
 
-__all__ = ["API", "FILE", "FILL", "Outside"]
+__all__ = ["API", "FILE", "FILL", "Environment"]
 
 API, FILE = "api", "file"
 FILL = "fill-"
@@ -39,11 +39,11 @@ _LOOPS_S = 0.5
 """So long after each of its starts a container in a crash loop ends."""
 
 
-class Outside:
+class Environment:
     """The world around the agent: what is true, and what becomes of it.
 
     Attributes:
-        deeds: Everything that happens.
+        events: Everything that happens.
         containers: The runtime.
         outages: When it is away, and what it has lost then.
         volumes: What is mounted.
@@ -53,9 +53,9 @@ class Outside:
         forms: All forms in which it was.
         deletions: Pods that somebody wants gone.
         reads: What the agent has read.
-        read: When it had read that, on the clock of deeds, by uid.
+        read: When it had read that, on the clock of events, by uid.
         told: The newest status that the sink took, by uid.
-        wanted_s: When each pod was first wanted, by uid: on the clock of deeds, and on one that goes on
+        wanted_s: When each pod was first wanted, by uid: on the clock of events, and on one that goes on
             while the machine sleeps.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
@@ -72,7 +72,7 @@ class Outside:
     """
 
     def __init__(self, clock: SimulatedClock, rng: random.Random) -> None:
-        self.deeds: Deeds = Deeds()
+        self.events: Events = Events()
         self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
         self.known: dict[str, Pod] = {}
         self.forms: Forms = Forms()
@@ -90,17 +90,17 @@ class Outside:
         self.machine: Machine = Machine(cpus=())
         self.is_aligned: bool = False
         self.reserved: CPUSet = CPUSet()
-        self.reads: Reads = Reads(clock, self.deeds)
+        self.reads: Reads = Reads(clock, self.events)
         self.read: dict[str, float] = self.reads.ends_s
         self._clock = clock
         self._rng = rng
         self.wanted_s: dict[str, tuple[float, float]] = {}
         self._sources: dict[str, str] = {}
         self._serving: Mapping[str, SimulatedSource] = {}
-        self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.deeds)
-        self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.deeds)
-        self.containers: SimulatedContainers = SimulatedContainers(clock, self.deeds, self._behave)
-        self.outages: Outages = Outages(clock, self.deeds, self.containers)
+        self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.events)
+        self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.events)
+        self.containers: SimulatedContainers = SimulatedContainers(clock, self.events, self._behave)
+        self.outages: Outages = Outages(clock, self.events, self.containers)
 
     @property
     def room(self) -> tuple[int, int]:
@@ -110,7 +110,7 @@ class Outside:
 
     @property
     def awake_s(self) -> float:
-        """The same without those that the machine slept or was switched off: the clock of deeds."""
+        """The same without those that the machine slept or was switched off: the clock of events."""
         return self._clock.awake_s
 
     @property
@@ -247,4 +247,4 @@ class Outside:
         return attrs.evolve(does, runs_s=_LOOPS_S, code=1) if (uid, name) == self.looping else does
 
     def _happen(self, what: What, uid: str, *, value: object = None) -> None:
-        self.deeds.happen(Deed(what=what, at_s=self._clock.awake_s, uid=uid, value=value))
+        self.events.happen(Event(what=what, at_s=self._clock.awake_s, uid=uid, value=value))
