@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from bench.figure import Figure, best_ns
-from nodealloc.cgroups import CgroupName, Limits, QosTree, TreeOptions, pod_limits, stand_in
+from nodealloc.cgroups import CgroupName, Limits, QosTree, TreeOptions, stand_in
+from nodealloc.cgroups._pods import pod_limits
 from nodealloc.cgroups._qos_tree import desired_tree
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.cgroups import FakeCgroups

@@ -13,7 +13,8 @@ from bench.figure import Figure, best_ns, kubelet_ns, ratios, rows
 from nodealloc.checkpoint import MemoryStore, row_formats
 from nodealloc.dsw_asw import Group, InlineExecutor
 from nodealloc.podfacts import Exited
-from nodealloc.podlife import KUBELET, POD_ROWS, Definitions, LifePolicy, PodLives, Rules, plan_pod
+from nodealloc.podlife import KUBELET, POD_ROWS, LifePolicy, PodLives, Rules, plan_pod
+from nodealloc.podlife._definitions import Definitions
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import RUNTIME_ROWS, RuntimeWatch
 from nodealloc.testing.conformance._podplan import recorded_pod, recorded_seen

@@ -18,7 +18,6 @@ from nodealloc.cgroups import (
     TreeOptions,
     container_limits,
     oom_score_adj,
-    pod_limits,
     pod_name,
     pod_uid,
     render,
@@ -32,6 +31,7 @@ from nodealloc.cgroups._convert import (
     shares_to_weight,
     weight_to_shares,
 )
+from nodealloc.cgroups._pods import pod_limits
 from nodealloc.cgroups._qos_tree import desired_tree
 from nodealloc.podspec import Pod
 from nodealloc.testing.cgroups import FakeCgroups

@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.cpuset import (
-    Assignment,
     CpuAllocator,
     CpuLayout,
     CPUSet,
-    CpuState,
     KubeletPicker,
     PickMode,
     StaticOptions,
@@ -23,6 +21,7 @@ from nodealloc.cpuset._codec import from_kubelet, from_record, to_kubelet, to_re
 from nodealloc.cpuset._hints import HintTable
 from nodealloc.cpuset._pickers import SortStrategy
 from nodealloc.cpuset._recorded import RecordedCpus
+from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.machine import Machine
 from nodealloc.podspec import Quantity
 from nodealloc.testing.strategies.cpuset import cpu_machines, cpu_workloads, static_options, subsets

@@ -7,14 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
-from nodealloc.podlife import (
-    Definitions,
-    PodPlan,
-    PodSeen,
-    explain_plan,
-    plan_pod,
-)
+from nodealloc.podlife import PodPlan, PodSeen, explain_plan, plan_pod
 from nodealloc.podlife._actions import stops_of
+from nodealloc.podlife._definitions import Definitions
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.runtime import (
     ContainerRecord,

@@ -12,7 +12,7 @@ from nodealloc.errors import RetryableError
 from nodealloc.testing.volume_plugins import check_block_tools, check_filesystems
 from nodealloc.testing.volumes import FakeMounter, check_mounter
 from nodealloc.volumes import LinuxMounter, LinuxMountTable, MountError, OutsideRootError, SafeRoot
-from nodealloc.volumes.plugins import LinuxBlockTools, LinuxFilesystems
+from nodealloc.volumes.plugins._block_tools import LinuxBlockTools, LinuxFilesystems
 from tests.real.volumes_namespace import enter_user_namespace, in_namespace
 from tests.real.volumes_node import loop_devices
 

@@ -15,14 +15,13 @@ from nodealloc.podlife import (
     POD_ROWS,
     Configures,
     LifePolicy,
-    LifeTold,
-    LifeVerdicts,
     PodLives,
     PodRecord,
     Preparation,
     Rules,
     record_from_checkpoint,
 )
+from nodealloc.podlife._ports import LifeTold, LifeVerdicts
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.runtime import RUNTIME_ROWS, ContainerReport, RunState, RuntimeWatch, pod_from_checkpoint
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock

@@ -13,7 +13,8 @@ import pytest
 
 from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.checkpoint import Checkpoint, JsonCheckpoint, MemoryStore
-from nodealloc.cpuset import Assignment, CpuAllocator, CPUSet, KubeletPicker
+from nodealloc.cpuset import CpuAllocator, CPUSet, KubeletPicker
+from nodealloc.cpuset._state import Assignment
 from nodealloc.devices import DeviceAllocator, DeviceLedger
 from nodealloc.dsw_asw import Plan, View
 from nodealloc.idset import NodeSet

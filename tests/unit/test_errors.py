@@ -8,13 +8,8 @@ import pickle
 import pytest
 
 from nodealloc.allocatable import ReservationError
-from nodealloc.cgroups import (
-    CgroupAbsentError,
-    CgroupBusyError,
-    CgroupName,
-    LimitRefusedError,
-    Process,
-)
+from nodealloc.cgroups import CgroupAbsentError, CgroupBusyError, CgroupName, LimitRefusedError
+from nodealloc.cgroups._errors import Process
 from nodealloc.errors import DecodeError, Fault, NodeallocError, RetryableError
 from nodealloc.machine import NotAMachineError
 

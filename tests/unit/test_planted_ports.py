@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from nodealloc.cgroups import NO_LIMIT, CgroupName, Process
+from nodealloc.cgroups import NO_LIMIT, CgroupName
+from nodealloc.cgroups._errors import Process
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator, CPUSet, KubeletPicker
 from nodealloc.errors import NodeallocError

@@ -14,7 +14,8 @@ from nodealloc import checkpoint, cpuset, devices, dsw_asw, machine, memblocks, 
 from nodealloc import topology as t
 from nodealloc.allocatable import Reservation, ReservationError
 from nodealloc.cgroups import CgroupName, Limits, TreeOptions
-from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, CpuState, StaticPolicy
+from nodealloc.cpuset import CpuAllocator, CpuLayout, CPUSet, StaticPolicy
+from nodealloc.cpuset._state import CpuState
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import ConfigurationError, DecodeError, NodeallocError
 from nodealloc.idset import NodeSet

@@ -38,7 +38,6 @@ from nodealloc.cgroups._errors import (
     LimitRefusedError,
     MemoryInUseError,
     NoSuchTreeError,
-    Process,
     ProcessGoneError,
     ReadOnlyError,
     UnsupportedLimitError,
@@ -55,7 +54,6 @@ from nodealloc.cgroups._pods import (
     container_limits,
     container_name,
     oom_score_adj,
-    pod_limits,
     pod_name,
     pod_uid,
 )
@@ -64,7 +62,7 @@ from nodealloc.cgroups._qos_tree import TreeOptions
 from nodealloc.cgroups._reconciler import QosTree
 from nodealloc.cgroups._render import Write, render
 from nodealloc.cgroups._report import RemovalState, TreeReport
-from nodealloc.cgroups._requirements import UnmetRequirement, check_requirements, check_swap
+from nodealloc.cgroups._requirements import check_requirements, check_swap
 from nodealloc.cgroups._stand_in import stand_in
 from nodealloc.cgroups._stats import CgroupStats
 from nodealloc.cgroups._view import pod_view
@@ -89,7 +87,6 @@ __all__ = [
     "MemoryInUseError",
     "NoSuchTreeError",
     "PodOptions",
-    "Process",
     "ProcessDriver",
     "ProcessGoneError",
     "QosTree",
@@ -101,7 +98,6 @@ __all__ = [
     "TreeOptions",
     "TreeReader",
     "TreeReport",
-    "UnmetRequirement",
     "UnsupportedLimitError",
     "Write",
     "check_requirements",
@@ -115,7 +111,6 @@ __all__ = [
     "hugepage_name",
     "launch",
     "oom_score_adj",
-    "pod_limits",
     "pod_name",
     "pod_uid",
     "pod_view",

@@ -12,7 +12,6 @@
 | `CpuLayout`        | a machine as masks: sockets, NUMA nodes, caches, cores                     |
 | `Picker`           | which of the free CPUs to take; `KubeletPicker` by default                 |
 | `StaticPolicy`     | who gets CPUs for itself, with the kubelet's options; else `NonePolicy`    |
-| `CpuState`         | who holds which CPUs; the shared pool is what nobody holds                 |
 | `CpuAllocator`     | policy and state as one immutable value: an `Allocator` of `topology`      |
 | `CpusetReconciler` | writes what was granted, where it is not written already                   |
 
@@ -43,19 +42,16 @@ from nodealloc.cpuset._options import StaticOptions
 from nodealloc.cpuset._policy import NonePolicy, StaticPolicy
 from nodealloc.cpuset._ports import CpusetWriter, Picker
 from nodealloc.cpuset._reconciler import CpusetReconciler
-from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.cpuset._take import KubeletPicker, PickMode, take_cpus
 from nodealloc.idset import CPUSet
 
 __all__ = [
     "AffinityWriter",
-    "Assignment",
     "CPUSet",
     "CgroupV1Writer",
     "CgroupV2Writer",
     "CpuAllocator",
     "CpuLayout",
-    "CpuState",
     "CpusetBusyError",
     "CpusetReconciler",
     "CpusetWriteError",

@@ -17,7 +17,7 @@
 
 from nodealloc.kubeconfig._capacity import has_app_armor, machine_capacity, swap_bytes
 from nodealloc.kubeconfig._codec import kubelet_config, read_kubelet_config
-from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig, MemoryReservation, MemorySwap
+from nodealloc.kubeconfig._configuration import CrashLoopBackOff, KubeletConfig
 from nodealloc.kubeconfig._life_policy import life_policy
 from nodealloc.kubeconfig._plan import NodePlan
 from nodealloc.kubeconfig._settings import node_settings
@@ -26,8 +26,6 @@ from nodealloc.kubeconfig._sources import pod_sources
 __all__ = [
     "CrashLoopBackOff",
     "KubeletConfig",
-    "MemoryReservation",
-    "MemorySwap",
     "NodePlan",
     "has_app_armor",
     "kubelet_config",

@@ -17,12 +17,10 @@
 
 from nodealloc.node._confinement import confinement_of
 from nodealloc.node._errors import AdoptionError, NoKubeletFileError, NotAdmittedError, NotRememberedError
-from nodealloc.node._held_allocator import HeldAllocator
-from nodealloc.node._life import NODE_LIFE, NodeState
+from nodealloc.node._life import NODE_LIFE
 from nodealloc.node._loading import StartReport
 from nodealloc.node._node import FORMATS, NodeAllocator
 from nodealloc.node._ports import Advisor, KubeletFile, RunningContainer, Runtime, TellsRegranted
-from nodealloc.node._record import WorkloadRecord
 from nodealloc.node._views import describe, holdings, resource_use
 from nodealloc.node._watched import WatchedRuntime
 from nodealloc.topology import Confinement, Holding, ResourceUse
@@ -33,12 +31,10 @@ __all__ = [
     "AdoptionError",
     "Advisor",
     "Confinement",
-    "HeldAllocator",
     "Holding",
     "KubeletFile",
     "NoKubeletFileError",
     "NodeAllocator",
-    "NodeState",
     "NotAdmittedError",
     "NotRememberedError",
     "ResourceUse",
@@ -47,7 +43,6 @@ __all__ = [
     "StartReport",
     "TellsRegranted",
     "WatchedRuntime",
-    "WorkloadRecord",
     "confinement_of",
     "describe",
     "holdings",

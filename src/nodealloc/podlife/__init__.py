@@ -45,61 +45,30 @@ from nodealloc.podlife._configuration import (
     sandbox_config,
 )
 from nodealloc.podlife._credentials import SecretCredentials
-from nodealloc.podlife._definitions import Definitions
-from nodealloc.podlife._details import HookKind, LifePolicy
+from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._explain import explain_plan
-from nodealloc.podlife._facts import (
-    ContainerFacts,
-    PodFacts,
-)
+from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._grace import stop_timeout_s
-from nodealloc.podlife._heeding import NotHeededError
 from nodealloc.podlife._hooks import ContainerHooks
-from nodealloc.podlife._housekeeping import (
-    HeldRemnant,
-    Housekeeping,
-    Remnant,
-    RemnantKind,
-    plan_housekeeping,
-)
+from nodealloc.podlife._housekeeping import Remnant, RemnantKind, plan_housekeeping
 from nodealloc.podlife._image_names import ImageName
 from nodealloc.podlife._images import CredentialSource
 from nodealloc.podlife._last_words import LastWords
-from nodealloc.podlife._life import POD_LIFE, LifeEvent
+from nodealloc.podlife._life import POD_LIFE
 from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._logs import LoggedRuntime
-from nodealloc.podlife._plan import (
-    ContainerPart,
-    ContainerStep,
-    Held,
-    PodPlan,
-    PodSeen,
-    Stop,
-    StopReason,
-    Why,
-)
+from nodealloc.podlife._plan import Held, PodPlan, PodSeen, Stop, Why
 from nodealloc.podlife._pod_folders import MountInTheWayError, PodFolders
 from nodealloc.podlife._ports import (
     Configures,
     HookCall,
     HookRunner,
-    LifeTold,
-    LifeVerdicts,
     PodRuntime,
     Preparation,
     Preparer,
     Provided,
 )
-from nodealloc.podlife._record import (
-    Ending,
-    EndingKind,
-    HookState,
-    PodRecord,
-    PodWanted,
-    Starting,
-    Stopping,
-    Unheeded,
-)
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._restarts import (
     ExitRule,
     RestartBackOff,
@@ -113,36 +82,24 @@ __all__ = [
     "POD_ROWS",
     "Configures",
     "ContainerConfigError",
-    "ContainerFacts",
     "ContainerGift",
     "ContainerHooks",
-    "ContainerPart",
-    "ContainerStep",
     "CredentialSource",
-    "Definitions",
     "Ending",
     "EndingKind",
     "EnvironmentSource",
     "ExitRule",
     "Held",
-    "HeldRemnant",
     "HookCall",
-    "HookKind",
     "HookRunner",
-    "HookState",
-    "Housekeeping",
     "ImageFacts",
     "ImageName",
     "LastWords",
-    "LifeEvent",
     "LifePolicy",
-    "LifeTold",
-    "LifeVerdicts",
     "LoggedRuntime",
     "MountInTheWayError",
     "NodeConfiguration",
     "NodeSettings",
-    "NotHeededError",
     "PodAddresses",
     "PodDns",
     "PodFacts",
@@ -154,7 +111,6 @@ __all__ = [
     "PodRecord",
     "PodRuntime",
     "PodSeen",
-    "PodWanted",
     "Preparation",
     "Preparer",
     "Provided",
@@ -165,11 +121,7 @@ __all__ = [
     "Rules",
     "SandboxConfigError",
     "SecretCredentials",
-    "Starting",
     "Stop",
-    "StopReason",
-    "Stopping",
-    "Unheeded",
     "Why",
     "container_config",
     "explain_plan",

@@ -38,7 +38,7 @@ from nodealloc.podspec._placement import (
     NodeSelectorTerm,
     Toleration,
 )
-from nodealloc.podspec._pod import Pod, pod_from_manifest  # pyright: ignore[reportDeprecated]
+from nodealloc.podspec._pod import Pod
 from nodealloc.podspec._probes import (
     ExecAction,
     GrpcAction,
@@ -122,7 +122,6 @@ __all__ = [
     "is_static",
     "kubelet_hash",
     "page_bytes",
-    "pod_from_manifest",
     "qos_class",
     "resources",
 ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, cast
 
-from typing_extensions import deprecated
-
 from nodealloc import _attrs as attrs
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Json
 from nodealloc._typed import typed, typed_fields
@@ -16,7 +14,7 @@ from nodealloc.podspec._manifest import Maker, read_pod
 from nodealloc.podspec._pod_reader import PodReader
 from nodealloc.podspec._writing import manifest_of
 
-__all__ = ["Pod", "pod_as_it_stands", "pod_from_manifest"]
+__all__ = ["Pod", "pod_as_it_stands"]
 
 _SOURCE: Final = 320
 """Characters of a pod's name in an error; a name and a name space that are right have fewer."""
@@ -125,19 +123,6 @@ class Pod(PodFields):
         Fields that have the API's defaults are left out.
         """
         return manifest_of(self)
-
-
-@deprecated("call Pod.from_manifest, which takes the same")
-def pod_from_manifest(
-    manifest: object,
-    /,
-    *,
-    source: str = "",
-    max_bytes: int = MAX_DOCUMENT_BYTES,
-    unread: Callable[[Fault], None] | None = None,
-) -> Pod:
-    """`Pod.from_manifest` by its earlier name; it goes with the next release."""
-    return Pod.from_manifest(manifest, source=source, max_bytes=max_bytes, unread=unread)
 
 
 def pod_as_it_stands(manifest: object, /) -> Pod:

@@ -26,18 +26,7 @@ from nodealloc.probes._exec import ExecProber
 from nodealloc.probes._http import HttpProber
 from nodealloc.probes._kinds import ContainerKind, ProbeKind, asks
 from nodealloc.probes._options import ProbeOptions, Probers
-from nodealloc.probes._ports import (
-    ContainerSeen,
-    Exchange,
-    Exchanges,
-    Exec,
-    ExecResult,
-    Prober,
-    Question,
-    RecordSeen,
-    ReportedPod,
-    ReportSeen,
-)
+from nodealloc.probes._ports import Exchange, Exchanges, Exec, Prober, Question
 from nodealloc.probes._probing import Probing
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import KUBELET, Rules
@@ -59,13 +48,11 @@ __all__ = [
     "PROBE_ROWS",
     "Asking",
     "ContainerKind",
-    "ContainerSeen",
     "ContainerVerdicts",
     "Exchange",
     "Exchanges",
     "Exec",
     "ExecProber",
-    "ExecResult",
     "HttpProber",
     "Instance",
     "NoAnswer",
@@ -79,11 +66,8 @@ __all__ = [
     "Probers",
     "Probing",
     "Question",
-    "RecordSeen",
     "Reply",
     "ReplyKind",
-    "ReportSeen",
-    "ReportedPod",
     "Rules",
     "Schedule",
     "Tally",

@@ -16,12 +16,12 @@ from nodealloc.cgroups import (
     CgroupName,
     CgroupStats,
     Limits,
-    Process,
     ProcessDriver,
     ProcessGoneError,
     TreeReader,
 )
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
+from nodealloc.cgroups._errors import Process
 from nodealloc.errors import NodeallocError
 from nodealloc.testing._told import in_words
 

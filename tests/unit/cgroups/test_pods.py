@@ -19,12 +19,12 @@ from nodealloc.cgroups import (
     container_limits,
     enforced_limits,
     oom_score_adj,
-    pod_limits,
     pod_name,
     pod_uid,
     pod_view,
 )
 from nodealloc.cgroups._enforcement import enforcement_faults
+from nodealloc.cgroups._pods import pod_limits
 from nodealloc.cgroups._qos_tree import desired_tree
 from nodealloc.idset import CPUSet
 from nodealloc.podspec import Container, Pod, Quantity

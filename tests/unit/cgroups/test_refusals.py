@@ -18,13 +18,12 @@ from nodealloc.cgroups import (
     Layout,
     LimitRefusedError,
     Limits,
-    Process,
     ProcessGoneError,
     ReadOnlyError,
     detect,
     stand_in,
 )
-from nodealloc.cgroups._errors import refusal
+from nodealloc.cgroups._errors import Process, refusal
 from nodealloc.cgroups._files import KernelFiles
 from nodealloc.cgroups._launch import _set_score
 from nodealloc.cgroups._processes import Held, describe

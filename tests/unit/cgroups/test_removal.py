@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from nodealloc.cgroups import (
-    CgroupName,
-    LimitRefusedError,
-    Limits,
-    Process,
-    QosTree,
-    RemovalState,
-    TreeOptions,
-)
+from nodealloc.cgroups import CgroupName, LimitRefusedError, Limits, QosTree, RemovalState, TreeOptions
+from nodealloc.cgroups._errors import Process
 from nodealloc.dsw_asw import BackOff, ThreadExecutor
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.cgroups import FakeCgroups

@@ -28,7 +28,6 @@ from nodealloc.cgroups import (
     QosTree,
     Spelling,
     TreeOptions,
-    UnmetRequirement,
     check_requirements,
     check_swap,
     detect,
@@ -36,6 +35,7 @@ from nodealloc.cgroups import (
     launch,
     stand_in,
 )
+from nodealloc.cgroups._requirements import UnmetRequirement
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.cgroups import (

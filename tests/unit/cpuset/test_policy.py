@@ -6,11 +6,9 @@ import pytest
 
 from nodealloc.checkpoint import CpuManagerState, JsonCheckpoint
 from nodealloc.cpuset import (
-    Assignment,
     CpuAllocator,
     CpuLayout,
     CPUSet,
-    CpuState,
     KubeletPicker,
     NonePolicy,
     NotEnoughCpusError,
@@ -22,6 +20,7 @@ from nodealloc.cpuset import (
 )
 from nodealloc.cpuset._codec import from_kubelet, from_record, from_rows, to_record, to_row
 from nodealloc.cpuset._recorded import RecordedCpus
+from nodealloc.cpuset._state import Assignment, CpuState
 from nodealloc.errors import DecodeError
 from nodealloc.machine import Machine, machine_from_text
 from nodealloc.podspec import Quantity

@@ -25,14 +25,8 @@ from nodealloc.memblocks import (
     MemoryAllocator,
     UnpinnedMemory,
 )
-from nodealloc.node import (
-    FORMATS,
-    HeldAllocator,
-    NodeAllocator,
-    NoKubeletFileError,
-    NotAdmittedError,
-    NotRememberedError,
-)
+from nodealloc.node import FORMATS, NodeAllocator, NoKubeletFileError, NotAdmittedError, NotRememberedError
+from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.podspec import Pod
 from nodealloc.testing.abilities import FakeCpuAllocator, check_remembers
 from nodealloc.testing.devices import check_allocator_keeper

@@ -17,7 +17,8 @@ from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Pl
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
-from nodealloc.node import FORMATS, NODE_LIFE, NodeAllocator, NodeState, RunningContainer, describe, holdings
+from nodealloc.node import FORMATS, NODE_LIFE, NodeAllocator, RunningContainer, describe, holdings
+from nodealloc.node._life import NodeState
 from nodealloc.podspec import Json
 from nodealloc.testing.node import FakeAdvisor, FakeRuntime
 from nodealloc.testing.topology import workload

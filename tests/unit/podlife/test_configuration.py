@@ -15,7 +15,6 @@ from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podlife import (
     ContainerConfigError,
     ContainerGift,
-    Definitions,
     ImageFacts,
     NodeSettings,
     PodAddresses,
@@ -33,6 +32,7 @@ from nodealloc.podlife._configuration import (
 )
 from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podlife._configuration._dns import hostname_of, hosts_file
+from nodealloc.podlife._definitions import Definitions
 from nodealloc.podspec import HASH_ANNOTATION, MessagePolicy, Pod, ProfileType, Quantity
 from nodealloc.podspec._expansion import expand
 from nodealloc.runtime import (

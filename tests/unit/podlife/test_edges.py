@@ -17,21 +17,18 @@ from nodealloc.podlife import (
     POD_ROWS,
     Ending,
     EndingKind,
-    HookState,
     MountInTheWayError,
     PodFolders,
     PodLives,
     PodRecord,
-    PodWanted,
     Preparation,
     Provided,
     Restarts,
-    Starting,
-    Stopping,
     record_from_checkpoint,
 )
 from nodealloc.podlife._codec import record_to_checkpoint
 from nodealloc.podlife._listings import Listings
+from nodealloc.podlife._record import HookState, PodWanted, Starting, Stopping
 from nodealloc.podlife._restarts import RestartEntry
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import (

@@ -9,18 +9,10 @@ import pytest
 
 from nodealloc.dsw_asw import World
 from nodealloc.podfacts import LifeState, PodIdentity
-from nodealloc.podlife import (
-    KUBELET,
-    Ending,
-    EndingKind,
-    LifePolicy,
-    LifeTold,
-    PodRecord,
-    Preparation,
-    Rules,
-)
+from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, PodRecord, Preparation, Rules
 from nodealloc.podlife._ending import end
 from nodealloc.podlife._observed import Observed
+from nodealloc.podlife._ports import LifeTold
 from nodealloc.podlife._record import Starting
 from nodealloc.podlife._stops import Due, steps_to_stop
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife import NotHeededError, Unheeded
+from nodealloc.podlife._heeding import NotHeededError
+from nodealloc.podlife._record import Unheeded
 from tests.unit.podlife_node import Node, pod
 
 MOST_ASKS = 14

@@ -5,17 +5,13 @@ from __future__ import annotations
 import attrs
 
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife import (
-    KUBELET,
-    POD_LIFE,
-    LifeEvent,
-    stop_timeout_s,
-)
+from nodealloc.podlife import KUBELET, POD_LIFE, stop_timeout_s
 from nodealloc.podlife._grace import (
     effective_grace_s,
     kill_grace_s,
     stops_after,
 )
+from nodealloc.podlife._life import LifeEvent
 from nodealloc.podspec import Container, Pod
 
 

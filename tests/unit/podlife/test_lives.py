@@ -8,16 +8,8 @@ import pytest
 from nodealloc.dsw_asw import Summary, World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodLife
-from nodealloc.podlife import (
-    KUBELET,
-    Ending,
-    EndingKind,
-    LifePolicy,
-    PodRecord,
-    Preparation,
-    Rules,
-    StopReason,
-)
+from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, PodRecord, Preparation, Rules
+from nodealloc.podlife._plan import StopReason
 from nodealloc.podspec import (
     Container,
     ExecAction,

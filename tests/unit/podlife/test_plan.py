@@ -9,21 +9,10 @@ import attrs
 import pytest
 
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
-from nodealloc.podlife import (
-    KUBELET,
-    ContainerPart,
-    Definitions,
-    Held,
-    PodPlan,
-    PodSeen,
-    Rules,
-    StopReason,
-    Why,
-    explain_plan,
-    plan_pod,
-)
+from nodealloc.podlife import KUBELET, Held, PodPlan, PodSeen, Rules, Why, explain_plan, plan_pod
 from nodealloc.podlife._actions import stops_of
-from nodealloc.podlife._definitions import RESOURCES_ANNOTATION
+from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
+from nodealloc.podlife._plan import ContainerPart, StopReason
 from nodealloc.podlife._sandbox import sandbox_need
 from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, Quantity, RestartPolicy, Variable
 from nodealloc.podspec._model import ResizePolicy

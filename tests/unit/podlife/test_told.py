@@ -10,7 +10,8 @@ import pytest
 from nodealloc.dsw_asw import World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import ConditionStatus, LifeState, PodStatus
-from nodealloc.podlife import Ending, EndingKind, LifePolicy, LifeTold, Preparation
+from nodealloc.podlife import Ending, EndingKind, LifePolicy, Preparation
+from nodealloc.podlife._ports import LifeTold
 from nodealloc.podlife.preparers import StatusPreparer
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Probe
 from nodealloc.podstatus import Told

@@ -16,8 +16,9 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.podlife import ContainerFacts, EndingKind, PodFacts
 from nodealloc.podlife import Ending as LifeEnding
+from nodealloc.podlife import EndingKind, PodFacts
+from nodealloc.podlife._facts import ContainerFacts
 from nodealloc.podlife._look import StartFailure as Waiting
 from nodealloc.podspec import Container, Pod
 from nodealloc.podstatus import (

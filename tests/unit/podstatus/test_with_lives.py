@@ -20,7 +20,8 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.podlife import Ending as LifeEnding
-from nodealloc.podlife import EndingKind, LifePolicy, LifeTold
+from nodealloc.podlife import EndingKind, LifePolicy
+from nodealloc.podlife._ports import LifeTold
 from nodealloc.podspec import Container, RestartPolicy
 from nodealloc.podstatus import (
     STATUS_ROWS,

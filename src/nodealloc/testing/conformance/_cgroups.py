@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from nodealloc.cgroups import CgroupName, Spelling, oom_score_adj, pod_limits
+from nodealloc.cgroups import CgroupName, Spelling, oom_score_adj
 from nodealloc.cgroups._convert import milli_cpu_to_quota_us, milli_cpu_to_shares, shares_to_weight
+from nodealloc.cgroups._pods import pod_limits
 from nodealloc.podspec import Container, Pod, Quantity, qos_class
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from nodealloc.cgroups import PodOptions, pod_limits
+from nodealloc.cgroups import PodOptions
+from nodealloc.cgroups._pods import pod_limits
 from nodealloc.podlife import NodeSettings
 from nodealloc.podlife._configuration import linux_resources
 from nodealloc.podspec import Quantity, qos_class

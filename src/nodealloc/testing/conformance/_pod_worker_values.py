@@ -6,8 +6,9 @@ import enum
 
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife import KUBELET, POD_LIFE, LifeEvent
+from nodealloc.podlife import KUBELET, POD_LIFE
 from nodealloc.podlife._grace import effective_grace_s
+from nodealloc.podlife._life import LifeEvent
 
 __all__ = [
     "Asked",

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife import LifeEvent
+from nodealloc.podlife._life import LifeEvent
 from nodealloc.testing.conformance._pod_worker_values import (
     Asked,
     Resync,

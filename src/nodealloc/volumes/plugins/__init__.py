@@ -13,7 +13,7 @@
 `node_plugins` makes those of all kinds that a node has something for.
 """
 
-from nodealloc.volumes.plugins._block_tools import BlockTools, Filesystems, LinuxBlockTools, LinuxFilesystems
+from nodealloc.volumes.plugins._block_tools import BlockTools, Filesystems
 from nodealloc.volumes.plugins._config_object import ConfigMap, Secret
 from nodealloc.volumes.plugins._config_store import (
     ChangeStrategy,
@@ -41,8 +41,6 @@ __all__ = [
     "EmptyDir",
     "Filesystems",
     "HostPath",
-    "LinuxBlockTools",
-    "LinuxFilesystems",
     "LocalBlock",
     "PodObjects",
     "Projected",
