@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from nodealloc.dsw_asw import Cancel, Done, Near, Outcome, Plan, Step, View
-from nodealloc.podlife._record import PodWanted
 from nodealloc.podlife._rules import RIGHT, Rules
+from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import Pod, is_mirror
 from nodealloc.runtime import PodListing

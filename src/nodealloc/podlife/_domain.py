@@ -28,11 +28,12 @@ from nodealloc.podlife._looking import at_its_pace, later
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
-from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._syncing import Next, sync
+from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodKnown, PodListing
 from nodealloc.verdicts import NotYet

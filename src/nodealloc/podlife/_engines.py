@@ -18,6 +18,7 @@ from nodealloc.dsw_asw import (
     Reconciler,
     Remember,
     Step,
+    SystemClock,
     ThreadExecutor,
     World,
 )
@@ -27,8 +28,9 @@ from nodealloc.podlife._domain import Lives, Nears
 from nodealloc.podlife._facts import PodFacts, Telling
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
-from nodealloc.podlife._record import PodRecord, PodWanted
+from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.runtime import PodListing, RuntimeWatch
 
@@ -39,7 +41,6 @@ __all__ = [
     "life_engine",
     "nears_of",
     "orphans_engine",
-    "threads",
 ]
 
 LifeEngine: TypeAlias = Reconciler[str, PodWanted, PodRecord, Detail, Acted]
@@ -55,6 +56,16 @@ class EngineParts:
     observer: Observer | None = None
     take_up_s: float | None = None
 
+    @classmethod
+    def of(cls, executor: Executor | None, clock: Clock | None, observer: Observer | None, /) -> EngineParts:
+        """With threads of their own, and the clock of this machine, where none is given."""
+        return cls(
+            executor=_threads() if executor is None else executor,
+            take_up_s=None if executor is None else 60.0,
+            clock=SystemClock() if clock is None else clock,
+            observer=observer,
+        )
+
 
 _BATCH: Final = 8
 """Pods that one pass plans at most: the first of many are on their way while others are planned."""
@@ -62,7 +73,7 @@ _STARTS: Final = {"start": 1, "make": 1, "run sandbox": 2}
 """What burdens a machine: containers before further sandboxes, so that pods are up one after the other."""
 
 
-def threads() -> Executor:
+def _threads() -> Executor:
     """A thread for each call; of what burdens the machine twice as many at once as there are CPUs."""
     most = 2 * len(os.sched_getaffinity(0))
     starts = FewAtOnce(ThreadExecutor("pods"), most=most, burdens=lambda step: _STARTS.get(step.verb, 0))

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import cast
 
-import attrs
-
-from nodealloc._fields import fields_but
-from nodealloc._frozen import PlainJson, extended
 from nodealloc._sound import require_sound
 from nodealloc._typed import typed, typed_methods
-from nodealloc.checkpoint import JsonCheckpoint, require_formats, row_key
+from nodealloc.checkpoint import JsonCheckpoint, require_formats
 from nodealloc.dsw_asw import (
     Clock,
     Executor,
@@ -21,13 +17,12 @@ from nodealloc.dsw_asw import (
     Moment,
     Observer,
     Running,
-    SystemClock,
     World,
 )
 from nodealloc.errors import ConfigurationError
-from nodealloc.podfacts import LifeState, PodSource
+from nodealloc.podfacts import PodSource
 from nodealloc.podlife._arrivals import Following
-from nodealloc.podlife._codec import POD_ROWS, manifest_of, record_to_checkpoint
+from nodealloc.podlife._codec import POD_ROWS
 from nodealloc.podlife._details import LifePolicy
 from nodealloc.podlife._domain import Lives
 from nodealloc.podlife._engines import (
@@ -36,7 +31,6 @@ from nodealloc.podlife._engines import (
     life_engine,
     nears_of,
     orphans_engine,
-    threads,
 )
 from nodealloc.podlife._facts import PodFacts
 from nodealloc.podlife._heeding import failures_of
@@ -55,12 +49,13 @@ from nodealloc.podlife._ports import (
     Told,
     Verdicts,
 )
-from nodealloc.podlife._record import Ending, EndingKind, PodRecord, PodWanted
-from nodealloc.podlife._restarts import Restarts
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord
+from nodealloc.podlife._remembered import RememberedPods
 from nodealloc.podlife._rules import RIGHT, Rules
+from nodealloc.podlife._wanted import PodWanted, orphaned, poked, removed, said, unsaid
 from nodealloc.podlife._worlds import HEARD, Worlds
 from nodealloc.podsources import PodSources
-from nodealloc.podspec import Container, Pod, is_static
+from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodListing, RuntimeWatch
 
 __all__ = ["PodLives"]
@@ -142,14 +137,9 @@ class PodLives(Group):
         self.facts: World[str, PodFacts] = self._worlds.facts
         self.needs: tuple[Group, ...] = (watch,) if sources is None else (watch, sources)
         self._now, self._watch, self._listings = now, watch, Listings(watch)
-        self._manifests: dict[str, tuple[Pod, PlainJson]] = {}
-        self._remember(remembered or {})
-        shared = EngineParts(
-            executor=threads() if executor is None else executor,
-            take_up_s=None if executor is None else 60.0,
-            clock=SystemClock() if clock is None else clock,
-            observer=observer,
-        )
+        rows = RememberedPods(self._worlds, rules, now)
+        rows.take_over(remembered or {})
+        shared = EngineParts.of(executor, clock, observer)
         performer = Performer(
             runtime,
             watch,
@@ -173,7 +163,7 @@ class PodLives(Group):
         began_s = shared.clock.monotonic_s()
         lives = Lives(nears, performer, preparations, policy, rules, began_s=began_s)
         self._lives = life_engine(
-            lives, self._worlds, nears, preparations, shared, journal=journal, rows=self._rows
+            lives, self._worlds, nears, preparations, shared, journal=journal, rows=rows.rows
         )
         super().__init__(
             self._lives,
@@ -195,18 +185,9 @@ class PodLives(Group):
         """
         require_sound(pod)
         unix_s = self._now().unix_s
-
-        def said(want: PodWanted | None) -> PodWanted:
-            if want is None:
-                return PodWanted(pod=pod, said_unix_s=unix_s)
-            if want.is_removed and not self._rules.stays_ended:
-                return attrs.evolve(want, again=pod, is_said=True, said_unix_s=unix_s)
-            kept = want.pod if _means_the_same(want.pod, pod) else pod
-            return attrs.evolve(want, pod=kept, is_said=True, is_removed=False, is_orphan=False)
-
         if is_static(pod):
-            self._line_up(pod.uid, pod.full_name)
-        self.wanted.alter(pod.uid, said, by="put")
+            self._worlds.line_up(pod.uid, pod.full_name)
+        self.wanted.alter(pod.uid, lambda want: said(want, pod, self._rules, unix_s), by="put")
 
     @typed
     def remove(self, uid: str, /, *, grace_s: float | None = None) -> bool:
@@ -220,14 +201,7 @@ class PodLives(Group):
         Returns:
             Whether there is such a pod.
         """
-
-        def removed(want: PodWanted) -> PodWanted:
-            given_s = _UNKNOWN_S if grace_s is None and self._is_unknown(want.pod) else grace_s
-            if given_s is not None:
-                want = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=given_s))
-            return attrs.evolve(want, is_removed=True, again=None)
-
-        return self._alter(uid, removed, "remove")
+        return self._alter(uid, lambda want: removed(want, grace_s, self._rules), "remove")
 
     @typed
     def end(self, uid: str, ending: Ending, /) -> bool:
@@ -249,12 +223,7 @@ class PodLives(Group):
         Returns:
             Whether there is such a pod.
         """
-
-        def poked(want: PodWanted) -> PodWanted:
-            number = want.pokes.get(container, 0) + 1
-            return attrs.evolve(want, pokes=extended(want.pokes, container, number))
-
-        is_there = self._alter(uid, poked, "poke")
+        is_there = self._alter(uid, lambda want: poked(want, container), "poke")
         self._lives.retry_now(uid)
         return is_there
 
@@ -263,17 +232,8 @@ class PodLives(Group):
 
         Until then nothing that ran before this program began is ended.
         """
-
-        def unsaid(want: PodWanted) -> PodWanted:
-            if want.is_said or want.is_orphan:
-                return want
-            if self._rules.remembers_pods:
-                return attrs.evolve(want, is_removed=True)
-            ends = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=_UNKNOWN_S))
-            return attrs.evolve(ends, is_removed=True, pod=_as_the_runtime_knows(want.pod))
-
         for uid in tuple(self.wanted.snapshot()):
-            self._alter(uid, unsaid, "heard")
+            self._alter(uid, lambda want: unsaid(want, self._rules), "heard")
         # What an earlier life forgot, and whose ends the watch had not forgotten yet when that ended.
         for uid in sorted(self._watch.pods.snapshot().keys() - self.wanted.snapshot().keys()):
             self._watch.forget(uid)
@@ -322,64 +282,11 @@ class PodLives(Group):
         found = self.wanted.alter(uid, lambda want: None if want is None else change(want), by=by)
         return found is not None
 
-    def _is_unknown(self, pod: Pod) -> bool:
-        return not (self._rules.knows_removed or is_static(pod) or pod.deletion_timestamp)
-
-    def _line_up(self, uid: str, full_name: str) -> None:
-        record = self.pods.get(uid)
-        if record is not None and record.life is LifeState.FINISHED:
-            return
-        self._worlds.lines.alter(
-            full_name, lambda line: line if uid in (line or ()) else (*(line or ()), uid), by="put"
-        )
-
-    def _remember(self, remembered: Mapping[str, PodRecord]) -> None:
-        """Who had its name keeps it: those that came first are first in their lines."""
-        order = sorted(
-            remembered.items(), key=lambda one: (one[1].life is LifeState.WAITING, one[1].noticed_s)
-        )
-        for uid, was in order:
-            is_refused = was.ending is not None and was.ending.kind is EndingKind.REFUSED
-            if is_refused and is_static(was.pod) and not self._rules.keeps_refusals:
-                continue
-            record = was if self._rules.keeps_delays else was.but(restarts=Restarts())
-            if not self._rules.remembers_pods and record.life is LifeState.TERMINATING:
-                record = record.but(grace_s=None, deadline_s=None, stopping={}, pre_stop={}, told_by_s=None)
-            self.pods.put(uid, record, by="remembered")
-            want = PodWanted(
-                pod=record.pod, said_unix_s=record.noticed_unix_s, is_said=False, pokes=record.pokes
-            )
-            self.wanted.put(uid, want, by="remembered")
-            if is_static(record.pod):
-                self._line_up(uid, record.pod.full_name)
-
-    def _rows(self, uid: str, record: PodRecord | None) -> Mapping[str, JsonCheckpoint | None]:
-        key = row_key(POD_ROWS, uid)
-        if record is None:
-            self._manifests.pop(uid, None)
-            return {key: None}
-        if record.is_stored_as(self.pods.get(uid)):
-            return {}
-        form = self._manifests.get(uid)
-        if form is None or form[0] is not record.pod:
-            form = self._manifests[uid] = (record.pod, manifest_of(record.pod))
-        return {key: record_to_checkpoint(record, self._now(), manifest=form[1])}
-
     def _adopt(self, listing: PodListing) -> None:
         """Only the runtime knows it: it ends like any other pod."""
-        owners = [one.pod for one in listing.sandboxes] + [one.pod for one in listing.containers]
-        if not owners:
-            return
-        identity = owners[0]
-        names = dict.fromkeys(one.name for one in listing.containers)
-        pod = Pod(
-            uid=listing.uid,
-            name=identity.name,
-            namespace=identity.namespace,
-            containers=tuple(Container(name=name) for name in names),
-        )
-        want = PodWanted(pod=pod, said_unix_s=self._now().unix_s, is_orphan=True)
-        self.wanted.alter(listing.uid, lambda before: before or want, by="orphan")
+        want = orphaned(listing, self._now().unix_s)
+        if want is not None:
+            self.wanted.alter(listing.uid, lambda before: before or want, by="orphan")
 
 
 def _check_names(preparations: Sequence[Preparation]) -> None:
@@ -389,25 +296,3 @@ def _check_names(preparations: Sequence[Preparation]) -> None:
         raise ConfigurationError(
             f"preparations {', '.join(twice)} stand there twice; a name is remembered, so give each its own"
         )
-
-
-_lasting: Final = fields_but(Pod, "status", "carried")
-"""Without what may change, or change in part, while running it stays the same."""
-_UNKNOWN_S: Final = 1.0
-"""How long a kubelet gives a pod that only the runtime knows."""
-
-
-def _as_the_runtime_knows(pod: Pod) -> Pod:
-    """Without hooks, and without an order among its containers."""
-    plain = tuple(Container(name=one.name, image=one.image) for one in pod.all_containers)
-    return attrs.evolve(pod, init_containers=(), containers=plain, ephemeral_containers=())
-
-
-def _means_the_same(before: Pod, now: Pod) -> bool:
-    """Whether nothing of a pod changed that running it depends on."""
-    return before is now or _meaning(before) == _meaning(now)
-
-
-def _meaning(pod: Pod) -> tuple[object, ...]:
-    carried = {key: value for key, value in pod.carried.items() if not key.startswith("metadata.")}
-    return (*_lasting(pod), carried)

@@ -47,9 +47,10 @@ from nodealloc.podlife._images import (
 from nodealloc.podlife._listings import Listings, seen_within_s
 from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
-from nodealloc.podlife._record import PodRecord, PodWanted
+from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of, left_to_end_s
+from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podlife._worlds import Worlds
 from nodealloc.podspec import Container, Pod, is_static
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch

@@ -1,9 +1,8 @@
-"""Values only: what is wanted of a pod, and what is remembered of it."""
+"""Values only: what is remembered of a pod."""
 
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Mapping
 from typing import cast
 
@@ -29,7 +28,6 @@ __all__ = [
     "HookState",
     "Ours",
     "PodRecord",
-    "PodWanted",
     "Starting",
     "Stopping",
     "Unheeded",
@@ -76,44 +74,6 @@ class Ending:
         default=None, validator=attrs.validators.optional(within(0, finite=True))
     )
     disruption: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class PodWanted:
-    """What was said of a pod: by sources, by whoever wants it to end.
-
-    Attributes:
-        pod: Its newest form.
-        is_said: Whether a source has it, as far as is known since the start.
-        is_removed: Whether no source has it any more.
-        endings: Why it has to end, the first cause first.
-        pokes: How often somebody asked to start now what waits; by container name, "" for all.
-        is_orphan: Whether only the runtime knows it.
-        said_unix_s: When it was first said, in Unix seconds.
-        again: The pod that was put under this uid after its removal; it starts when this one has finished.
-    """
-
-    pod: Pod
-    said_unix_s: float = 0.0
-    is_said: bool = True
-    is_removed: bool = False
-    endings: tuple[Ending, ...] = ()
-    pokes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
-    is_orphan: bool = False
-    again: Pod | None = None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether somebody has spoken of it since the start."""
-        return self.is_said or self.is_removed or self.is_orphan
-
-    def ended(self, ending: Ending, /) -> PodWanted:
-        """With one more reason to end; a later one counts where it leaves less time."""
-        graces = [one.grace_s for one in self.endings if one.grace_s is not None]
-        is_shorter = ending.grace_s is not None and ending.grace_s < min(graces, default=math.inf)
-        if self.endings and not is_shorter:
-            return self
-        return attrs.evolve(self, endings=(*self.endings, ending))
 
 
 class HookState(enum.Enum):

@@ -6,8 +6,10 @@ from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import World
+from nodealloc.podfacts import LifeState
 from nodealloc.podlife._facts import PodFacts
-from nodealloc.podlife._record import PodRecord, PodWanted
+from nodealloc.podlife._record import PodRecord
+from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podspec import is_static
 
 __all__ = ["HEARD", "Worlds"]
@@ -38,3 +40,12 @@ class Worlds:
         """The name that a static pod waits for, or has."""
         want = self.wanted.get(uid)
         return (want.pod.full_name,) if want is not None and is_static(want.pod) else ()
+
+    def line_up(self, uid: str, full_name: str, /) -> None:
+        """A static pod wants a name: behind those that wanted it before, unless it has finished."""
+        record = self.pods.get(uid)
+        if record is not None and record.life is LifeState.FINISHED:
+            return
+        self.lines.alter(
+            full_name, lambda line: line if uid in (line or ()) else (*(line or ()), uid), by="put"
+        )

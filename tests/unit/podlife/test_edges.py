@@ -28,8 +28,9 @@ from nodealloc.podlife import (
 )
 from nodealloc.podlife._codec import record_to_checkpoint
 from nodealloc.podlife._listings import Listings
-from nodealloc.podlife._record import HookState, PodWanted, Starting, Stopping
+from nodealloc.podlife._record import HookState, Starting, Stopping
 from nodealloc.podlife._restarts import RestartEntry
+from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podsources import PodSources
 from nodealloc.podspec import (
     Container,
