@@ -7,11 +7,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from nodealloc.dsw_asw._dependencies import Dependencies
-from nodealloc.dsw_asw._world import Watch
+from nodealloc.dsw_asw._world import Watch, World
 
 __all__ = ["DueKeys"]
 
 K = TypeVar("K", bound=Hashable)
+W = TypeVar("W")
+H = TypeVar("H")
 
 _NEW_PART = 4
 """At least one in so many keys of a full batch is new: something else is wanted of it now."""
@@ -21,12 +23,12 @@ class DueKeys(Generic[K]):
     """Keys in the order in which they became due; not thread-safe, its owner holds a lock.
 
     Args:
-        wanted: What changed in the desired world.
-        had: What changed in the actual world.
+        desired: What is wanted.
+        actual: What is there.
         near: What keys depend on in other worlds.
-        everything: Every key of both worlds, for a resync.
         on_change: Is told of each key of which a record changed, its own or a near one,
             and, for the actual record, who changed it.
+        wake: Called when a record of either world changed.
         batch: Keys that one pass plans at most. What is under way comes before what is new.
 
     Attributes:
@@ -36,18 +38,20 @@ class DueKeys(Generic[K]):
 
     def __init__(
         self,
-        wanted: Watch[K],
-        had: Watch[K],
+        desired: World[K, W],
+        actual: World[K, H],
         near: Dependencies[K],
-        everything: Callable[[], Iterator[K]],
         on_change: Callable[[K, tuple[str, ...]], None],
         *,
+        wake: Callable[[], None],
         batch: int,
     ) -> None:
-        self._wanted = wanted
-        self._had = had
+        self._wanted: Watch[K] = desired.watch(wake)
+        self._had: Watch[K] = actual.watch(wake)
         self._near = near
-        self._everything = everything
+        self._everything: Callable[[], Iterator[K]] = lambda: itertools.chain(
+            desired.snapshot(), actual.snapshot()
+        )
         self._on_change = on_change
         self.planned: dict[K, tuple[str, ...]] = {}
         self._due: dict[K, None] = {}

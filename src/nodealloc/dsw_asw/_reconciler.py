@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import threading
 import time
@@ -100,9 +99,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         name: str = "reconcile",
         stop_timeout_s: float = 10.0,
     ) -> None:
-        for what, part, method in (("domain", domain, "perform"), ("executor", executor, "submit")):
-            if not hasattr(part, method):
-                raise wrong(f"Reconciler, {what}", part, f"an object with a method {method}")
+        _check_part("domain", domain, "perform")
+        _check_part("executor", executor, "submit")
         super().__init__(name, stop_timeout_s)
         self._desired = desired
         self._actual = actual
@@ -120,11 +118,11 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._timers = self._bookkeeping.timers
         self._writing: Writing[K, H] = Writing(self._records, self._bookkeeping, name, plans_once=plans_once)
         due_keys = DueKeys(
-            desired.watch(self._wake),
-            actual.watch(self._wake),
+            desired,
+            actual,
             self._dependencies,
-            lambda: itertools.chain(desired.snapshot(), actual.snapshot()),
             self._bookkeeping.rests.changed,
+            wake=self._wake,
             batch=batch,
         )
         if due_keys.has_changes:
@@ -393,3 +391,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._waits.close()
         self._wake()
         return self.running()
+
+
+def _check_part(what: str, part: object, method: str) -> None:
+    if not hasattr(part, method):
+        raise wrong(f"Reconciler, {what}", part, f"an object with a method {method}")

@@ -18,7 +18,6 @@ from nodealloc.dsw_asw import (
     Group,
     Observer,
     Passing,
-    Reconciler,
     Running,
     Summary,
     SystemClock,
@@ -30,9 +29,10 @@ from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._desired_world import DesiredWorldWriter
 from nodealloc.volumes._domain import VolumeDomain
+from nodealloc.volumes._engines import EngineParts, mounting_engine, populating_engine
 from nodealloc.volumes._lost_mounts import LostMounts
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId
-from nodealloc.volumes._plan import Task, is_right
+from nodealloc.volumes._plan import is_right
 from nodealloc.volumes._populator import DesiredPod, Populated, Populator
 from nodealloc.volumes._ports import (
     AttachVerifier,
@@ -43,7 +43,7 @@ from nodealloc.volumes._ports import (
     Plugin,
 )
 from nodealloc.volumes._reconstruction import Reconstruction
-from nodealloc.volumes._settle import Result, doubted
+from nodealloc.volumes._settle import doubted
 from nodealloc.volumes._states import MountState
 from nodealloc.volumes._sub_paths import SubPaths
 from nodealloc.volumes._views import PodVolume, Views
@@ -113,26 +113,10 @@ class VolumeManager(Group):
         self._domain = VolumeDomain(
             self._plugins, leftovers=leftovers, verifier=verifier, deadline_s=deadline_s
         )
-        self._populating = Reconciler(
-            Populator(self._plugins, claims, self.actual, clock),
-            desired=self._desired_pods,
-            actual=self._populated,
-            executor=executor,
-            clock=clock,
-            back_off=back_off,
-            resync_s=None,
-            observer=observer,
-        )
-        self._mounting: Reconciler[VolumeId, DesiredVolume, ActualVolume, Task, Result] = Reconciler(
-            self._domain,
-            desired=self.desired,
-            actual=self.actual,
-            executor=executor,
-            clock=clock,
-            back_off=back_off,
-            resync_s=resync_s,
-            observer=observer,
-        )
+        shared = EngineParts(executor=executor, clock=clock, back_off=back_off, observer=observer)
+        populator = Populator(self._plugins, claims, self.actual, clock)
+        self._populating = populating_engine(populator, self._desired_pods, self._populated, shared)
+        self._mounting = mounting_engine(self._domain, self.desired, self.actual, shared, resync_s=resync_s)
         super().__init__(self._populating, self._mounting, name="volumes")
         self._writer = DesiredWorldWriter(
             self._desired_pods, self._populated, self.desired, self._adoption.release, self._wake

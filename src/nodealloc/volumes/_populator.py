@@ -14,7 +14,7 @@ from nodealloc.volumes._model import ActualVolume, Use, VolumeId, VolumeMode, Vo
 from nodealloc.volumes._paths import check_names
 from nodealloc.volumes._ports import ClaimResolver
 
-__all__ = ["CLAIM", "DesiredPod", "Populated", "Populator"]
+__all__ = ["CLAIM", "DesiredPod", "Populated", "Populator", "Resolution"]
 
 CLAIM = "persistentVolumeClaim"
 """Kind of a pod's volume that a `ClaimResolver` turns into a volume."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nodealloc.admission import Chain
-from nodealloc.agent import AdmissionPreparer, Agent, ConfinedRuntime, GrantedConfiguration
+from nodealloc.agent import AdmissionPreparer, Agent, ConfinedRuntime, GrantedConfiguration, Remembered
+from nodealloc.checkpoint import FileStore
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import DeviceAllocator
 from nodealloc.dsw_asw import Driven, World
@@ -23,7 +24,7 @@ from nodealloc.podlife import (
 from nodealloc.podlife.preparers import BegunPods
 from nodealloc.podsources import PodSources
 from nodealloc.podstatus import Part, StatusManager, Told, observed_of, with_verdicts
-from nodealloc.probes import ExecProber, Probers, Probing
+from nodealloc.probes import ExecProber, PodVerdicts, Probers, Probing
 from nodealloc.runtime import RuntimeWatch
 from nodealloc.testing.simulation.node._kept import opened
 from nodealloc.testing.simulation.node._parts import AgentParts
@@ -84,15 +85,7 @@ def _wire(
     on.hurries(sources)
     facts: World[str, PodFacts] = World("facts of pods")
     told: World[str, Told] = World("told")
-    probing = Probing(
-        Probers(exec=ExecProber(ports.runtime)),
-        reports=facts,
-        journal=store,
-        remembered=was.verdicts,
-        unix_s=on.unix_s,
-        executor=on.executor,
-        clock=on.clock,
-    )
+    probing = _probing(ports, on, facts, store, was)
     cpusets, begun = on.cpusets(node), BegunPods(is_let_in=node.holds)
     plugins, drives_plugins = on.plugins(node)
     with_devices = () if plugins is None else (on.preparing(plugins),)
@@ -122,18 +115,6 @@ def _wire(
         clock=on.clock,
     )
     begun.follow(lives)
-    status = StatusManager(
-        ports.sink,
-        facts,
-        observed=observed_of,
-        parts=(Part.of(probing.verdicts, with_verdicts),),
-        told=told,
-        journal=store,
-        remembered=was.told,
-        unix_s=on.unix_s,
-        executor=on.executor,
-        clock=on.clock,
-    )
     return Agent(
         sources,
         watch,
@@ -141,10 +122,50 @@ def _wire(
         *drives_plugins,
         lives=lives,
         probing=probing,
-        status=status,
+        status=_status(ports, on, facts, store, was, verdicts=probing.verdicts, told=told),
         node=node,
         cpusets=cpusets,
         volumes=volumes,
+        executor=on.executor,
+        clock=on.clock,
+    )
+
+
+def _probing(
+    ports: NodePorts, on: AgentParts, facts: World[str, PodFacts], store: FileStore, was: Remembered
+) -> Probing[PodFacts]:
+    """Asks containers by commands."""
+    return Probing(
+        Probers(exec=ExecProber(ports.runtime)),
+        reports=facts,
+        journal=store,
+        remembered=was.verdicts,
+        unix_s=on.unix_s,
+        executor=on.executor,
+        clock=on.clock,
+    )
+
+
+def _status(
+    ports: NodePorts,
+    on: AgentParts,
+    facts: World[str, PodFacts],
+    store: FileStore,
+    was: Remembered,
+    *,
+    verdicts: World[str, PodVerdicts],
+    told: World[str, Told],
+) -> StatusManager[PodFacts]:
+    """Tells the sink of pods, with what their probes say."""
+    return StatusManager(
+        ports.sink,
+        facts,
+        observed=observed_of,
+        parts=(Part.of(verdicts, with_verdicts),),
+        told=told,
+        journal=store,
+        remembered=was.told,
+        unix_s=on.unix_s,
         executor=on.executor,
         clock=on.clock,
     )
