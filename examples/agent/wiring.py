@@ -36,13 +36,13 @@ from nodealloc.podlife import (
     ContainerHooks,
     Ending,
     ImageFacts,
-    LastWords,
     LoggedRuntime,
     NodeConfiguration,
     NodeSettings,
     PodFacts,
     PodFiles,
     PodLives,
+    TerminationMessages,
 )
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer
 from nodealloc.podsources import PodSources, Source
@@ -164,7 +164,7 @@ class _Parts:
         """What runs; by a kubelet's rules it is listed each second, and heard of by nothing else."""
         hears = self.rules.life.tells_meanwhile
         return RuntimeWatch(
-            LastWords(self.runtime, self.place.settings, output=last_output),
+            TerminationMessages(self.runtime, self.place.settings, output=last_output),
             events=self.runtime if hears and self.stage.executor is None else None,
             journal=self.place.store,
             known=self.was.known,

@@ -167,7 +167,7 @@ def go_bool(text: str, /) -> bool | None:
 
 def alike(word: str, known: Iterable[str], /) -> str:
     """Of known words the one that is spelled most alike; "" for none."""
-    # Imported late: few documents hold a word that nobody knows.
+    # Imported late: it takes long, and few words are not known.
     from difflib import get_close_matches  # noqa: PLC0415
 
     return next(iter(get_close_matches(word, tuple(known), n=1)), "")

@@ -33,7 +33,7 @@ from nodealloc._rpc.errors import CallUnavailableError
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.podlife import (
-    ContainerGift,
+    ContainerRunOptions,
     ImageFacts,
     NodeSettings,
     PodFiles,
@@ -121,11 +121,11 @@ class Bench:
         box = sandbox_config(pod, attempt=0, node=node)
         Path(box.log_directory, app.name).mkdir(parents=True, exist_ok=True)
         cgroup = f"/{os.environ['NODEALLOC_CRI_CGROUPS']}/{name}"
-        gift = ContainerGift(volumes={"marks": str(self.marks)})
+        options = ContainerRunOptions(volumes={"marks": str(self.marks)})
         image = ImageFacts(id=self.place.image)
         return (
             attrs.evolve(box, cgroup_parent=cgroup),
-            container_config(pod, app, attempt=0, image=image, node=node, gift=gift),
+            container_config(pod, app, attempt=0, image=image, node=node, options=options),
         )
 
     def bare(self, box: SandboxConfig, app: ContainerConfig) -> str:

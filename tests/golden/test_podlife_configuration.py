@@ -19,7 +19,7 @@ from nodealloc.cri._requests import encode_create, encode_run
 from nodealloc.idset import CPUSet
 from nodealloc.podlife import (
     ContainerConfigError,
-    ContainerGift,
+    ContainerRunOptions,
     ImageFacts,
     NodeSettings,
     container_config,
@@ -159,7 +159,7 @@ def asked_container(
         attempt=attempt,
         image=IMAGE,
         node=attrs.evolve(NODE, services=SERVICES if is_api else {}),
-        gift=ContainerGift(
+        options=ContainerRunOptions(
             cpus=CPUSet.parse(cpus) if cpus else None,
             volumes={one.name: volume_path(one) for one in pod.volumes if one.kind in {*FOLDERS, "hostPath"}},
         ),

@@ -1,4 +1,4 @@
-"""A machine, and what stands in a store, as an argument of a command names them."""
+"""What several commands share: how a machine is named, what a store says is held, and pairs of names."""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ def _found(arguments: argparse.Namespace) -> tuple[Discovery, list[str]]:
 
 def _held(machine: Machine, store: str) -> tuple[dict[str, CPUSet | str], list[str]]:
     """Who holds which CPUs by what a store says, and what was wrong there."""
-    from nodealloc._cli._machines import cpus_held  # noqa: PLC0415 - the same
+    # Imported late: stores and nodes load much that a look at a machine spares.
+    from nodealloc._cli._machines import cpus_held  # noqa: PLC0415
 
     return cpus_held(machine, store)
 

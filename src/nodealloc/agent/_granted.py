@@ -11,7 +11,7 @@ from nodealloc.devices import Launch
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import RetryableError
 from nodealloc.node import NodeAllocator, confinement_of
-from nodealloc.podlife import Configures, ContainerGift, PodGift, PodRecord
+from nodealloc.podlife import Configures, ContainerRunOptions, PodRecord, PodRunOptions
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerConfig, HostDevice, HostMount, LinuxResources, PodReport, SandboxConfig
 from nodealloc.topology import Owner
@@ -51,10 +51,10 @@ class GrantedConfiguration:
         Raises:
             RetryableError: A plugin has not said yet what goes with its devices.
         """
-        gift = self._confinement(record, container)
+        options = self._confinement(record, container)
         if self.plugins is not None:
-            gift = _with_devices(gift, self.plugins, Owner(record.pod.uid, container.name))
-        return self.whole.container(_given(record, container, gift), container, attempt, image_id, report)
+            options = _with_devices(options, self.plugins, Owner(record.pod.uid, container.name))
+        return self.whole.container(_given(record, container, options), container, attempt, image_id, report)
 
     def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:
         """See `Configures.resources`; no plugin hears of it, since nothing starts."""
@@ -62,24 +62,24 @@ class GrantedConfiguration:
             _given(record, container, self._confinement(record, container)), container
         )
 
-    def _confinement(self, record: PodRecord, container: Container) -> ContainerGift:
+    def _confinement(self, record: PodRecord, container: Container) -> ContainerRunOptions:
         held = confinement_of(self.node.snapshot, Owner(record.pod.uid, container.name))
-        return ContainerGift(cpus=held.cpus if self.confines else None, mems=held.mems)
+        return ContainerRunOptions(cpus=held.cpus if self.confines else None, mems=held.mems)
 
 
-def _given(record: PodRecord, container: Container, gift: ContainerGift) -> PodRecord:
-    """With the gift as one more that a preparation gave."""
-    granted = PodGift(containers={container.name: gift})
+def _given(record: PodRecord, container: Container, options: ContainerRunOptions) -> PodRecord:
+    """With these options as those of one more preparation."""
+    granted = PodRunOptions(containers={container.name: options})
     return attrs.evolve(record, provided={**record.provided, _BY: granted})
 
 
-def _with_devices(gift: ContainerGift, plugins: DevicePlugins, owner: Owner) -> ContainerGift:
+def _with_devices(options: ContainerRunOptions, plugins: DevicePlugins, owner: Owner) -> ContainerRunOptions:
     plugins.pre_start(owner)
     launch = plugins.launch(owner)
     if not isinstance(launch, Launch):
         raise RetryableError(launch.message, after_s=launch.after_s)
     return attrs.evolve(
-        gift,
+        options,
         env=launch.env,
         annotations=launch.annotations,
         cdi_devices=launch.cdi_devices,

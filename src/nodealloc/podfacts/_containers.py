@@ -98,7 +98,7 @@ class ContainerTerminated:
     Attributes:
         exit: How; `ExitUnknown` where nobody can say.
         reason: One word for programs (`Completed`, `Error`, `OOMKilled`), or "".
-        message: For people, or "": what the container left as its last words.
+        message: For people, or "": the termination message of the container.
         started_unix_s: When it began, in Unix seconds; None where nobody knows.
         finished_unix_s: When it ended, likewise.
         container_id: The runtime's id of that instance; None where it has none any more.

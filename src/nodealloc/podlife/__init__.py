@@ -18,7 +18,7 @@
 | `Configures`            | says what is made; `NodeConfiguration` says what a kubelet would        |
 | `PodRecord`, `PodFacts` | what is remembered of a pod; what others need to know of it             |
 | `LifePolicy`            | how patient a node is; `RestartBackOff` says how long a restart waits   |
-| `LoggedRuntime`, `LastWords` | layers over a runtime: logs, and what containers said last         |
+| `LoggedRuntime`, `TerminationMessages` | layers over a runtime: logs, and messages of ended containers |
 | `Remnant`               | what is left of pods that nobody knows; `plan_housekeeping` says what may go |
 
 `Rules()` is what is right, `KUBELET` is as recorded.
@@ -31,7 +31,7 @@ from nodealloc.podlife._codec import (
 )
 from nodealloc.podlife._configuration import (
     ContainerConfigError,
-    ContainerGift,
+    ContainerRunOptions,
     EnvironmentSource,
     ImageFacts,
     NodeConfiguration,
@@ -39,7 +39,7 @@ from nodealloc.podlife._configuration import (
     PodAddresses,
     PodDns,
     PodFiles,
-    PodGift,
+    PodRunOptions,
     SandboxConfigError,
     container_config,
     sandbox_config,
@@ -53,7 +53,6 @@ from nodealloc.podlife._hooks import ContainerHooks
 from nodealloc.podlife._housekeeping import Remnant, RemnantKind, plan_housekeeping
 from nodealloc.podlife._image_names import ImageName
 from nodealloc.podlife._images import CredentialSource
-from nodealloc.podlife._last_words import LastWords
 from nodealloc.podlife._life import POD_LIFE
 from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._logs import LoggedRuntime
@@ -75,6 +74,7 @@ from nodealloc.podlife._restarts import (
     Restarts,
 )
 from nodealloc.podlife._rules import KUBELET, Rules
+from nodealloc.podlife._termination_messages import TerminationMessages
 
 __all__ = [
     "KUBELET",
@@ -82,8 +82,8 @@ __all__ = [
     "POD_ROWS",
     "Configures",
     "ContainerConfigError",
-    "ContainerGift",
     "ContainerHooks",
+    "ContainerRunOptions",
     "CredentialSource",
     "Ending",
     "EndingKind",
@@ -94,7 +94,6 @@ __all__ = [
     "HookRunner",
     "ImageFacts",
     "ImageName",
-    "LastWords",
     "LifePolicy",
     "LoggedRuntime",
     "MountInTheWayError",
@@ -105,10 +104,10 @@ __all__ = [
     "PodFacts",
     "PodFiles",
     "PodFolders",
-    "PodGift",
     "PodLives",
     "PodPlan",
     "PodRecord",
+    "PodRunOptions",
     "PodRuntime",
     "PodSeen",
     "Preparation",
@@ -122,6 +121,7 @@ __all__ = [
     "SandboxConfigError",
     "SecretCredentials",
     "Stop",
+    "TerminationMessages",
     "Why",
     "container_config",
     "explain_plan",

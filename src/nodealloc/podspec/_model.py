@@ -56,7 +56,7 @@ class PullPolicy(enum.Enum):
 
 
 class MessagePolicy(enum.Enum):
-    """Where the last words of a container are taken from."""
+    """Where the termination message of a container is taken from."""
 
     FILE = "File"
     FALLBACK_TO_LOGS_ON_ERROR = "FallbackToLogsOnError"
@@ -223,7 +223,7 @@ class Container:
         startup_probe: The other two wait for this.
         lifecycle: Hooks.
         security_context: As whom it runs; None follows the pod.
-        termination_message_path: File of its last words.
+        termination_message_path: File of its termination message.
         termination_message_policy: Where else they are.
         resize_policy: What changes in place take.
         claims: Resource claims that it uses.

@@ -39,7 +39,7 @@ _WIDEST: Final = 4
 _REVIVED: Final = "The container was seen alive after it had ended for good"
 _MOST_ODDITIES: Final = 16
 _MESSAGE_BYTES: Final = 12 * 1024
-"""Last words of all containers of a pod together."""
+"""Termination messages of all containers of a pod together."""
 
 
 @attrs.frozen(kw_only=True)
@@ -299,7 +299,7 @@ def _lost(one: ContainerStatus, rules: Rules) -> ContainerStatus:
 
 
 def _normal(status: PodStatus, pod: Pod) -> PodStatus:
-    """In whole seconds, in order, and with last words of a bearable length."""
+    """In whole seconds, in order, and with termination messages of a bearable length."""
     names = {one.name: at for at, one in enumerate(pod.init_containers)}
     count = len(pod.all_containers) + len(pod.ephemeral_containers)
     limit = _MESSAGE_BYTES // count if count else _MESSAGE_BYTES

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._reading import alike
 from nodealloc.topology._claims import Claim, Owner
 from nodealloc.topology._hints import TopologyHint
 from nodealloc.topology._ports import Allocator, Serves, Shortfall
@@ -63,12 +64,9 @@ def _serves(allocator: Allocator, claim: Claim, resource: str) -> bool:
 def _refused(
     allocators: Sequence[Allocator], elsewhere: frozenset[str], resource: str, wanted: int
 ) -> Shortfall:
-    # Imported late: it takes longer than most of the package, and few are refused for this.
-    from difflib import get_close_matches  # noqa: PLC0415
-
     names = ", ".join(allocator.name for allocator in allocators) or "none"
-    meant = get_close_matches(resource, elsewhere, n=1)
-    remedy = f"did you mean {meant[0]}?" if meant else "ask for it where it is."
+    meant = alike(resource, elsewhere)
+    remedy = f"did you mean {meant}?" if meant else "ask for it where it is."
     detail = (
         f"nobody on this node serves {resource} (its allocators: {names}); {remedy} "
         "Where another check answers for it, name it in Snapshot.elsewhere"

@@ -14,7 +14,7 @@ from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.errors import ConfigurationError
 from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
-from nodealloc.podlife import ContainerGift, NodeConfiguration, NodeSettings, PodRecord
+from nodealloc.podlife import ContainerRunOptions, NodeConfiguration, NodeSettings, PodRecord
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.podlife import check_configures
 from nodealloc.topology import Owner, Snapshot
@@ -42,9 +42,11 @@ class Plugins(DevicePlugins):
 @pytest.mark.parametrize("path", ["/usr/lib/gpu", "usr/lib/gpu"])
 def test_a_plugin_may_leave_out_the_root(path: str) -> None:
     """Runtimes take such a place from the root on."""
-    gift = _with_devices(ContainerGift(), Plugins(DeviceMount(path, "/opt/gpu", read_only=True)), OWNER)
-    (found,) = gift.mounts
-    assert gift.devices[0].container_path == "/dev/gpu0"
+    options = _with_devices(
+        ContainerRunOptions(), Plugins(DeviceMount(path, "/opt/gpu", read_only=True)), OWNER
+    )
+    (found,) = options.mounts
+    assert options.devices[0].container_path == "/dev/gpu0"
     assert (found.host_path, found.container_path, found.read_only) == ("/opt/gpu", "/usr/lib/gpu", True)
 
 
@@ -52,7 +54,7 @@ def test_a_plugin_may_leave_out_the_root(path: str) -> None:
 def test_a_plugin_that_says_no_place_is_refused(mount: DeviceMount) -> None:
     """It would be mounted over everything that the container has, or from wherever the runtime is."""
     with pytest.raises(ConfigurationError, match=r"HostMount\.(container|host)_path: expected a path from"):
-        _with_devices(ContainerGift(), Plugins(mount), OWNER)
+        _with_devices(ContainerRunOptions(), Plugins(mount), OWNER)
 
 
 def test_no_plugin_hears_of_other_limits() -> None:

@@ -9,11 +9,11 @@ import pytest
 from nodealloc.agent import object_variables
 from nodealloc.podlife import (
     ContainerConfigError,
-    ContainerGift,
+    ContainerRunOptions,
     NodeConfiguration,
     NodeSettings,
-    PodGift,
     PodRecord,
+    PodRunOptions,
 )
 from nodealloc.podspec import Container, Pod, Variable, Volume, VolumeUse
 from nodealloc.runtime import PodReport
@@ -73,8 +73,8 @@ def parts(root: Path) -> tuple[NodeConfiguration, Container, PodRecord]:
     (root / "volume").mkdir()
     safe = SafeRoot(str(root))
     configuration = NodeConfiguration(NODE, sub_paths=SubPaths(safe, FakeMounter(safe.path)))
-    gift = PodGift(everywhere=ContainerGift(volumes={"d": str(root / "volume")}))
-    return configuration, app, PodRecord(pod=pod, provided={"volumes": gift})
+    options = PodRunOptions(everywhere=ContainerRunOptions(volumes={"d": str(root / "volume")}))
+    return configuration, app, PodRecord(pod=pod, provided={"volumes": options})
 
 
 def test_parts_of_volumes_are_bound_when_a_container_is_made(tmp_path: Path) -> None:

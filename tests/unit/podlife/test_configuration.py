@@ -14,7 +14,7 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podlife import (
     ContainerConfigError,
-    ContainerGift,
+    ContainerRunOptions,
     ImageFacts,
     NodeSettings,
     PodAddresses,
@@ -56,7 +56,7 @@ NODE = NodeSettings(
     services={"API_HOST": "10.0.0.1", "API_PORT": "443"},
 )
 HERE = PodAddresses(pod_ips=("10.1.0.5", "fd00::5"), host_ips=("192.0.2.7",))
-NOTHING = ContainerGift()
+NOTHING = ContainerRunOptions()
 IMAGE = ImageFacts(id="sha256:1", user=1000)
 
 
@@ -97,13 +97,20 @@ def configured(
     container: Mapping[str, object] | None = None,
     /,
     *,
-    gift: ContainerGift = NOTHING,
+    options: ContainerRunOptions = NOTHING,
     **spec: object,
 ) -> ContainerConfig:
     """The configuration of that container."""
     of = pod(container, **spec)
     return container_config(
-        of, of.containers[0], attempt=2, image=IMAGE, node=NODE, addresses=HERE, gift=gift, source=Objects()
+        of,
+        of.containers[0],
+        attempt=2,
+        image=IMAGE,
+        node=NODE,
+        addresses=HERE,
+        options=options,
+        source=Objects(),
     )
 
 
@@ -155,7 +162,7 @@ def test_commands_and_arguments_are_expanded() -> None:
 
 def test_variables_that_were_given_are_known_to_the_command() -> None:
     """Those of a device plugin stand in commands and parts of volumes, not in the container's values."""
-    gift = ContainerGift(
+    options = ContainerRunOptions(
         env={"GPU": "0"}, volumes={"data": "/v/data"}, sub_paths={("data", "of-0"): "/v/data/of-0"}
     )
     config = configured(
@@ -164,7 +171,7 @@ def test_variables_that_were_given_are_known_to_the_command() -> None:
             "env": [{"name": "MINE", "value": "$(GPU)"}],
             "volumeMounts": [{"name": "data", "mountPath": "/d", "subPathExpr": "of-$(GPU)"}],
         },
-        gift=gift,
+        options=options,
         volumes=[{"name": "data", "emptyDir": {}}],
     )
     assert config.command == ("run", "--gpu=0")
@@ -317,10 +324,12 @@ def test_resources_that_cannot_be_told_are_refused() -> None:
 
 def test_what_was_given_is_in_the_configuration() -> None:
     """CPUs, memory nodes, devices, mounts, variables; the container's own variables count."""
-    gift = ContainerGift.joined(
+    options = ContainerRunOptions.joined(
         [
-            ContainerGift(cpus=CPUSet.parse("2-3"), mems=NodeSet.parse("0"), env={"V": "theirs", "W": "w"}),
-            ContainerGift(
+            ContainerRunOptions(
+                cpus=CPUSet.parse("2-3"), mems=NodeSet.parse("0"), env={"V": "theirs", "W": "w"}
+            ),
+            ContainerRunOptions(
                 devices=(HostDevice(host_path="/dev/x", container_path="/dev/y"),),
                 cdi_devices=("v/c=1",),
                 mounts=(HostMount(host_path="/lib/x", container_path="/x"),),
@@ -328,7 +337,7 @@ def test_what_was_given_is_in_the_configuration() -> None:
             ),
         ]
     )
-    config = configured({"env": [{"name": "V", "value": "mine"}]}, gift=gift, enableServiceLinks=False)
+    config = configured({"env": [{"name": "V", "value": "mine"}]}, options=options, enableServiceLinks=False)
     assert (str(config.resources.cpus), str(config.resources.mems)) == ("2-3", "0")
     assert config.env == {"V": "mine", "W": "w"}
     assert config.cdi_devices == ("v/c=1",)
@@ -344,7 +353,7 @@ def test_volumes_are_mounted_where_they_lie() -> None:
         {"name": "data", "mountPath": "/part", "subPathExpr": "$(NAME)/logs", "readOnly": True},
         {"name": "conf", "mountPath": "/conf"},
     ]
-    gift = ContainerGift(
+    options = ContainerRunOptions(
         volumes={"data": "/v/data", "conf": "/v/conf", "disk": "/dev/sdx"},
         sub_paths={("data", "app1/logs"): "/v/sub/0"},
     )
@@ -354,7 +363,7 @@ def test_volumes_are_mounted_where_they_lie() -> None:
             "volumeDevices": [{"name": "disk", "devicePath": "/dev/disk"}],
             "env": [{"name": "NAME", "value": "app1"}],
         },
-        gift=gift,
+        options=options,
         volumes=[
             {"name": "data", "emptyDir": {}},
             {"name": "conf", "configMap": {"name": "settings"}},
@@ -419,14 +428,14 @@ def test_the_class_of_critical_pods_counts_with_their_priority() -> None:
 
 
 def test_hosts_and_last_words_are_files_of_the_pod() -> None:
-    """Unless the container has hosts of its own; last words go into their file in any case."""
+    """Unless the container has hosts of its own; a termination message goes into its file in any case."""
     assert [one.container_path for one in configured().mounts] == ["/etc/hosts", "/dev/termination-log"]
     assert message_path("u1", "app", 2, NODE) == configured().mounts[1].host_path
-    gift = ContainerGift(volumes={"d": "/v"})
+    options = ContainerRunOptions(volumes={"d": "/v"})
     paths = ("/etc/hosts", "/dev/termination-log")
     own = configured(
         {"volumeMounts": [{"name": "d", "mountPath": one} for one in paths]},
-        gift=gift,
+        options=options,
         volumes=[{"name": "d", "emptyDir": {}}],
     )
     assert [(one.host_path, one.container_path) for one in own.mounts] == [
@@ -790,11 +799,11 @@ def test_a_port_that_stands_there_twice_is_one() -> None:
 def test_what_is_read_only_all_the_way_down_is_refused() -> None:
     """Nobody can promise it, so the container is not made without; who takes less gets less."""
     volumes = [{"name": "data", "emptyDir": {}}]
-    gift = ContainerGift(volumes={"data": "/v/data"})
+    options = ContainerRunOptions(volumes={"data": "/v/data"})
 
     def mounted(how: str) -> ContainerConfig:
         mount = {"name": "data", "mountPath": "/d", "readOnly": True, "recursiveReadOnly": how}
-        return configured({"volumeMounts": [mount]}, gift=gift, volumes=volumes)
+        return configured({"volumeMounts": [mount]}, options=options, volumes=volumes)
 
     assert mounted("IfPossible").mounts[0].read_only
     with pytest.raises(ContainerConfigError, match="recursiveReadOnly of volume data is Enabled"):

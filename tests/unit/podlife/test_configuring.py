@@ -13,13 +13,13 @@ from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import (
     Configures,
     ContainerConfigError,
-    ContainerGift,
+    ContainerRunOptions,
     ImageFacts,
     NodeConfiguration,
     NodeSettings,
     PodFiles,
-    PodGift,
     PodRecord,
+    PodRunOptions,
 )
 from nodealloc.podlife._configuration import termination_message
 from nodealloc.podlife._configuration._container import message_path
@@ -44,11 +44,13 @@ RECORD = PodRecord(pod=WEB)
 
 
 def test_what_preparations_give_is_joined() -> None:
-    """In their order; for all containers or one; what is no gift is for others."""
+    """In their order; for all containers or one; what is no `PodRunOptions` is for others."""
     provided: dict[str, object] = {
-        "cgroup": PodGift(cgroup_parent="/kubepods/podu"),
-        "volumes": PodGift(groups=(7,), everywhere=ContainerGift(env={"A": "all"})),
-        "cpus": PodGift(containers={"app": ContainerGift(cpus=CPUSet.parse("2"), env={"A": "mine"})}),
+        "cgroup": PodRunOptions(cgroup_parent="/kubepods/podu"),
+        "volumes": PodRunOptions(groups=(7,), everywhere=ContainerRunOptions(env={"A": "all"})),
+        "cpus": PodRunOptions(
+            containers={"app": ContainerRunOptions(cpus=CPUSet.parse("2"), env={"A": "mine"})}
+        ),
         "licence": object(),
     }
     configuration: Configures = NodeConfiguration(NODE)

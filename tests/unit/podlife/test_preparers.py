@@ -24,7 +24,7 @@ from nodealloc.cgroups import (
 from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodLife
-from nodealloc.podlife import PodGift, Preparation, Provided
+from nodealloc.podlife import PodRunOptions, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
 from nodealloc.testing.dsw_asw import ManualCancel
@@ -74,7 +74,7 @@ def test_a_pod_gets_a_cgroup_and_its_containers_are_made_below_it(tree: Tree) ->
     cgroups = tree.preparer()
     answer = cgroups.make_ready(WEB, NOW)
     assert isinstance(answer, Provided)
-    assert isinstance(answer.value, PodGift)
+    assert isinstance(answer.value, PodRunOptions)
     assert answer.value.cgroup_parent == pod_name(tree.options.root, WEB).path()
     assert tree.has(WEB)
     assert cgroups.take_back(WEB, NOW) is None
@@ -246,9 +246,9 @@ def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
     assert node.running() == ["app#0"]
     assert list(pods.uids()) == ["u"]
     assert dict(volumes.mounted.snapshot()) != before
-    (gift,) = node.lives.pods.snapshot()["u"].value.provided.values()
-    assert isinstance(gift, PodGift)
-    assert Path(gift.everywhere.volumes["scratch"]).is_dir()
+    (options,) = node.lives.pods.snapshot()["u"].value.provided.values()
+    assert isinstance(options, PodRunOptions)
+    assert Path(options.everywhere.volumes["scratch"]).is_dir()
     node.lives.remove("u")
     for _ in range(10):
         node.after(1)

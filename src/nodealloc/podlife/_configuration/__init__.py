@@ -1,6 +1,6 @@
 """What a pod's sandbox and containers are made from: pure functions of the pod and of what it was given."""
 
-from nodealloc.podlife._configuration._configuring import NodeConfiguration, PodGift
+from nodealloc.podlife._configuration._configuring import NodeConfiguration, PodRunOptions
 from nodealloc.podlife._configuration._container import (
     container_config,
     linux_resources,
@@ -18,7 +18,7 @@ from nodealloc.podlife._configuration._messages import (
     termination_message,
 )
 from nodealloc.podlife._configuration._node import (
-    ContainerGift,
+    ContainerRunOptions,
     EnvironmentSource,
     ImageFacts,
     NodeSettings,
@@ -32,7 +32,7 @@ __all__ = [
     "LOG_TAIL_BYTES",
     "MESSAGE_BYTES",
     "ContainerConfigError",
-    "ContainerGift",
+    "ContainerRunOptions",
     "EnvironmentSource",
     "ImageFacts",
     "NodeConfiguration",
@@ -40,7 +40,7 @@ __all__ = [
     "PodAddresses",
     "PodDns",
     "PodFiles",
-    "PodGift",
+    "PodRunOptions",
     "SandboxConfigError",
     "container_config",
     "expand",

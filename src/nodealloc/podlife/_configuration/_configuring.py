@@ -15,7 +15,7 @@ from nodealloc.podlife._configuration._container import container_config, linux_
 from nodealloc.podlife._configuration._dns import hosts_file
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError, RootForbiddenError
-from nodealloc.podlife._configuration._node import ContainerGift, ImageFacts, PodAddresses
+from nodealloc.podlife._configuration._node import ContainerRunOptions, ImageFacts, PodAddresses
 from nodealloc.podlife._configuration._sandbox_config import sandbox_config
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from nodealloc.runtime import ContainerConfig, LinuxResources, PodReport, SandboxConfig
     from nodealloc.volumes import SubPaths
 
-__all__ = ["NodeConfiguration", "PodGift"]
+__all__ = ["NodeConfiguration", "PodRunOptions"]
 
 _log = logging.getLogger("nodealloc.podlife")
 
-_NOTHING: Final = ContainerGift()
+_NOTHING: Final = ContainerRunOptions()
 _MOST_IMAGES: Final = 1000
 
 
 @typed_fields
 @attrs.frozen(kw_only=True)
-class PodGift:
+class PodRunOptions:
     """What one preparation gives to a pod.
 
     Attributes:
@@ -50,9 +50,9 @@ class PodGift:
     cgroup_parent: str = ""
     handler: str = ""
     groups: tuple[int, ...] = ()
-    everywhere: ContainerGift = _NOTHING
-    containers: Mapping[str, ContainerGift] = attrs.field(
-        factory=Frozen[str, ContainerGift], validator=freeze
+    everywhere: ContainerRunOptions = _NOTHING
+    containers: Mapping[str, ContainerRunOptions] = attrs.field(
+        factory=Frozen[str, ContainerRunOptions], validator=freeze
     )
 
 
@@ -60,7 +60,7 @@ class PodGift:
 class NodeConfiguration:
     """The `Configures` of a node: says what sandboxes and containers are made from.
 
-    Of what preparations gave it takes each `PodGift`, in their order; the last
+    Of what preparations gave it takes each `PodRunOptions`, in their order; the last
     word on what only one can give counts. Anything else is for others.
 
     Args:
@@ -95,25 +95,25 @@ class NodeConfiguration:
 
     def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
         """What a pod's sandbox is made from; raises `SandboxConfigError`."""
-        gifts = _gifts(provided)
+        given = _options_given(provided)
         return sandbox_config(
             pod,
             attempt=attempt,
             node=self._node,
-            cgroup_parent=next((one.cgroup_parent for one in reversed(gifts) if one.cgroup_parent), ""),
-            handler=next((one.handler for one in reversed(gifts) if one.handler), ""),
-            groups=tuple(group for one in gifts for group in one.groups),
+            cgroup_parent=next((one.cgroup_parent for one in reversed(given) if one.cgroup_parent), ""),
+            handler=next((one.handler for one in reversed(given) if one.handler), ""),
+            groups=tuple(group for one in given for group in one.groups),
         )
 
     def container(
         self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
     ) -> ContainerConfig:
         """What a container is made from; raises `ContainerConfigError`. The files that it mounts are made."""
-        pod, gifts = record.pod, _gifts(record.provided)
+        pod, given = record.pod, _options_given(record.provided)
         own_ips = told_addresses(self._host_ips if pod.host_network else report.ips, self._host_ips)
         hosts = hosts_file(pod, own_ips, self._node)
         addresses = PodAddresses(pod_ips=own_ips, host_ips=self._host_ips)
-        gift = _gift(gifts, container)
+        options = _options_of(given, container)
         try:
             config = container_config(
                 pod,
@@ -122,9 +122,9 @@ class NodeConfiguration:
                 image=self._facts_of(image_id),
                 node=self._node,
                 addresses=addresses,
-                gift=self._with_sub_paths(pod, container, addresses, gift),
+                options=self._with_sub_paths(pod, container, addresses, options),
                 source=self._source,
-                groups=tuple(group for one in gifts for group in one.groups),
+                groups=tuple(group for one in given for group in one.groups),
                 target_id=_target(container, report),
             )
         except RootForbiddenError:
@@ -138,26 +138,33 @@ class NodeConfiguration:
 
     def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:
         """What a container that runs may use; nothing else that it was made from has to be there still."""
-        return linux_resources(record.pod, container, self._node, _gift(_gifts(record.provided), container))
+        return linux_resources(
+            record.pod, container, self._node, _options_of(_options_given(record.provided), container)
+        )
 
     def _with_sub_paths(
-        self, pod: Pod, container: Container, addresses: PodAddresses, gift: ContainerGift
-    ) -> ContainerGift:
+        self, pod: Pod, container: Container, addresses: PodAddresses, options: ContainerRunOptions
+    ) -> ContainerRunOptions:
         """With the parts of volumes that it mounts."""
         if self._sub_paths is None or not any(one.sub_path or one.sub_path_expr for one in container.volumes):
-            return gift
+            return options
         own = variables_of(pod, container, node=self._node, addresses=addresses, source=self._source)
-        found = dict(gift.sub_paths)
-        for number, volume, path in sub_paths_of(container, {**gift.env, **own}):
-            if volume in gift.volumes and (volume, path) not in found:
+        found = dict(options.sub_paths)
+        for number, volume, path in sub_paths_of(container, {**options.env, **own}):
+            if volume in options.volumes and (volume, path) not in found:
                 try:
                     found[volume, path] = self._sub_paths.bind(
-                        pod.uid, container.name, number, volume=volume, folder=gift.volumes[volume], path=path
+                        pod.uid,
+                        container.name,
+                        number,
+                        volume=volume,
+                        folder=options.volumes[volume],
+                        path=path,
                     )
                 except (NodeallocError, OSError) as error:
                     _log.warning("pod %s, path %r of volume %s: %s", pod.uid, path, volume, error)
                     raise _not_prepared(container.name, volume) from error
-        return attrs.evolve(gift, sub_paths=found)
+        return attrs.evolve(options, sub_paths=found)
 
     def _facts_of(self, image_id: str) -> ImageFacts:
         found = self._images.get(image_id)
@@ -175,13 +182,13 @@ def _bare(image_id: str) -> ImageFacts:
     return ImageFacts(id=image_id, is_listed=False)
 
 
-def _gifts(provided: Mapping[str, object]) -> list[PodGift]:
-    return [one for one in provided.values() if isinstance(one, PodGift)]
+def _options_given(provided: Mapping[str, object]) -> list[PodRunOptions]:
+    return [one for one in provided.values() if isinstance(one, PodRunOptions)]
 
 
-def _gift(gifts: Sequence[PodGift], container: Container) -> ContainerGift:
-    return ContainerGift.joined(
-        [each for one in gifts for each in (one.everywhere, one.containers.get(container.name, _NOTHING))]
+def _options_of(given: Sequence[PodRunOptions], container: Container) -> ContainerRunOptions:
+    return ContainerRunOptions.joined(
+        [each for one in given for each in (one.everywhere, one.containers.get(container.name, _NOTHING))]
     )
 
 

@@ -10,7 +10,7 @@ from nodealloc._typed import typed
 from nodealloc.cgroups import NO_LIMIT, container_files, container_limits, hugepage_name, oom_score_adj
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError
-from nodealloc.podlife._configuration._node import ContainerGift, PodAddresses
+from nodealloc.podlife._configuration._node import ContainerRunOptions, PodAddresses
 from nodealloc.podlife._configuration._security import security_of
 from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
 from nodealloc.podspec import HASH_ANNOTATION, is_critical
@@ -44,7 +44,7 @@ _PROPAGATIONS: Final = {
     "HostToContainer": Propagation.HOST_TO_CONTAINER,
     "Bidirectional": Propagation.BIDIRECTIONAL,
 }
-_NOTHING: Final = ContainerGift()
+_NOTHING: Final = ContainerRunOptions()
 _NOWHERE: Final = PodAddresses()
 
 
@@ -58,7 +58,7 @@ def container_config(
     image: ImageFacts,
     node: NodeSettings,
     addresses: PodAddresses = _NOWHERE,
-    gift: ContainerGift = _NOTHING,
+    options: ContainerRunOptions = _NOTHING,
     source: EnvironmentSource | None = None,
     groups: tuple[int, ...] = (),
     target_id: str = "",
@@ -72,7 +72,7 @@ def container_config(
         image: What it runs, present on the node.
         node: What all pods of the node get.
         addresses: As its variables tell them.
-        gift: What it was given.
+        options: What it was given.
         source: Config maps and secrets; None where the node has none to ask for.
         groups: Further groups, of the pod's volumes.
         target_id: For an ephemeral container: the id of the container whose processes it sees.
@@ -83,7 +83,7 @@ def container_config(
     Source: kubelet ``kuberuntime_container.go`` and ``kubelet_pods.go``.
     """
     made = Definitions.of(pod)
-    own = {**gift.env, **variables_of(pod, container, node=node, addresses=addresses, source=source)}
+    own = {**options.env, **variables_of(pod, container, node=node, addresses=addresses, source=source)}
     name = container.name
     return ContainerConfig(
         name=name,
@@ -94,15 +94,15 @@ def container_config(
         args=tuple(expand(one, own) for one in container.args),
         working_dir=container.working_dir,
         env=own,
-        mounts=_with_files(_mounts(pod, container, gift, own), pod, container, attempt, node),
-        devices=(*gift.devices, *_block_devices(container, gift)),
-        cdi_devices=gift.cdi_devices,
-        resources=linux_resources(pod, container, node, gift),
+        mounts=_with_files(_mounts(pod, container, options, own), pod, container, attempt, node),
+        devices=(*options.devices, *_block_devices(container, options)),
+        cdi_devices=options.cdi_devices,
+        resources=linux_resources(pod, container, node, options),
         security=security_of(pod, container, image, node, groups),
         log_path=f"{name}/{attempt}.log",
         definition=made.kubelet.get(name, ""),
         grace_s=pod.termination_grace_period_seconds,
-        annotations={**gift.annotations, **_annotations(pod, container, made)},
+        annotations={**options.annotations, **_annotations(pod, container, made)},
         tty=container.tty,
         stdin=container.stdin,
         stdin_once=container.stdin_once,
@@ -112,7 +112,7 @@ def container_config(
 
 @typed
 def linux_resources(
-    pod: Pod, container: Container, node: NodeSettings, gift: ContainerGift = _NOTHING, /
+    pod: Pod, container: Container, node: NodeSettings, options: ContainerRunOptions = _NOTHING, /
 ) -> LinuxResources:
     """Limits of a container as its runtime is told them.
 
@@ -136,8 +136,8 @@ def linux_resources(
         memory_bytes=memory_bytes,
         swap_bytes=None if node.limits.unified else memory_bytes,
         oom_score_adj=score,
-        cpus=gift.cpus,
-        mems=gift.mems,
+        cpus=options.cpus,
+        mems=options.mems,
         hugepages_bytes={hugepage_name(size): amount for size, amount in limits.hugepage_bytes.items()},
         unified=container_files(
             pod, container, node.limits, memory_capacity_bytes=node.memory_capacity_bytes
@@ -146,7 +146,7 @@ def linux_resources(
 
 
 def message_path(uid: str, container: str, attempt: int, node: NodeSettings, /) -> str:
-    """The file on the node that the last words of an instance are read from."""
+    """The file on the node that the termination message of an instance is read from."""
     return f"{node.pods_directory}/{uid}/containers/{container}/{attempt}"
 
 
@@ -175,11 +175,11 @@ def _sub_path(container: Container, use: VolumeUse, variables: Mapping[str, str]
 
 
 def _mounts(
-    pod: Pod, container: Container, gift: ContainerGift, variables: Mapping[str, str]
+    pod: Pod, container: Container, options: ContainerRunOptions, variables: Mapping[str, str]
 ) -> tuple[HostMount, ...]:
     """What it was given, then its volumes."""
     read_only = {one.name for one in pod.volumes if one.kind in _READ_ONLY_KINDS}
-    mounts = list(gift.mounts)
+    mounts = list(options.mounts)
     for use in container.volumes:
         if use.block:
             continue
@@ -191,7 +191,7 @@ def _mounts(
             )
         mounts.append(
             HostMount(
-                host_path=_place(container, use, gift, variables),
+                host_path=_place(container, use, options, variables),
                 container_path=_absolute(use.path),
                 read_only=use.read_only or use.name in read_only,
                 propagation=_PROPAGATIONS.get(use.propagation, Propagation.PRIVATE),
@@ -203,7 +203,7 @@ def _mounts(
 def _with_files(
     mounts: tuple[HostMount, ...], pod: Pod, container: Container, attempt: int, node: NodeSettings
 ) -> tuple[HostMount, ...]:
-    """The pod's hosts file, unless something else is mounted there, and always the file for last words."""
+    """The pod's hosts file, unless something else is mounted there; always that for termination messages."""
     if not node.pods_directory:
         return mounts
     files: list[HostMount] = []
@@ -217,9 +217,11 @@ def _with_files(
     return (*mounts, *files)
 
 
-def _place(container: Container, use: VolumeUse, gift: ContainerGift, variables: Mapping[str, str]) -> str:
+def _place(
+    container: Container, use: VolumeUse, options: ContainerRunOptions, variables: Mapping[str, str]
+) -> str:
     path = _sub_path(container, use, variables)
-    found = gift.sub_paths.get((use.name, path)) if path else gift.volumes.get(use.name)
+    found = options.sub_paths.get((use.name, path)) if path else options.volumes.get(use.name)
     if found is None:
         part = f"path {path} of volume" if path else "volume"
         raise ContainerConfigError(
@@ -232,18 +234,18 @@ def _absolute(path: str) -> str:
     return path if path.startswith("/") else f"/{path}"
 
 
-def _block_devices(container: Container, gift: ContainerGift) -> Sequence[HostDevice]:
+def _block_devices(container: Container, options: ContainerRunOptions) -> Sequence[HostDevice]:
     found: list[HostDevice] = []
     for use in container.volumes:
         if not use.block:
             continue
-        if use.name not in gift.volumes:
+        if use.name not in options.volumes:
             raise ContainerConfigError(
                 container.name, f"device {use.path}: volume {use.name} is not mapped on the node yet"
             )
         found.append(
             HostDevice(
-                host_path=gift.volumes[use.name],
+                host_path=options.volumes[use.name],
                 container_path=_absolute(use.path),
                 permissions="r" if use.read_only else "mrw",
             )

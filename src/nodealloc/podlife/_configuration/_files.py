@@ -1,4 +1,4 @@
-"""The files of a pod that its containers mount: hosts, and one for last words."""
+"""The files of a pod that its containers mount: hosts, and one for termination messages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PodFiles:
                 _write(file, None, _MESSAGE_MODE)
 
     def read(self, uid: str, container: str, attempt: int, /, *, node: NodeSettings) -> bytes:
-        """The end of what an instance left as its last words; nothing where there is no such file.
+        """The end of the termination message of an instance; nothing where there is no such file.
 
         For `termination_message`, which says what of it counts.
 

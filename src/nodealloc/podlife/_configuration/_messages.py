@@ -1,4 +1,4 @@
-"""The last words of a container: what its termination message is read from, and how much of it counts."""
+"""The termination message of a container: what it is read from, and how much of it counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG_LINES: Final = 80
 def termination_message(
     written: bytes, /, *, policy: MessagePolicy, has_failed: bool, output: bytes = b""
 ) -> str:
-    """What a container left as its last words.
+    """The termination message of a container.
 
     Args:
         written: Its message file; of a long one the end will do, `MESSAGE_BYTES`.

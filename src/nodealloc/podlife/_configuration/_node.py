@@ -14,7 +14,7 @@ from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Quantity
 from nodealloc.runtime import DnsConfig, HostDevice, HostMount, Images
 
-__all__ = ["ContainerGift", "EnvironmentSource", "ImageFacts", "NodeSettings", "PodAddresses"]
+__all__ = ["ContainerRunOptions", "EnvironmentSource", "ImageFacts", "NodeSettings", "PodAddresses"]
 
 _PODS: Final = "/var/lib/kubelet/pods"
 _LOGS: Final = "/var/log/pods"
@@ -39,7 +39,7 @@ class NodeSettings:
         services: Variables of the services that pods know, for pods that ask for them; those of
             the service `kubernetes`, by which programs find the API server, for all.
         pods_directory: Where each pod has a folder of its own; "" where containers get no
-            hosts file and no file for last words from it.
+            hosts file and no file for a termination message from it.
         logs_directory: Where each pod has its logs.
         seccomp_directory: Where profiles of the node lie.
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.
@@ -123,8 +123,8 @@ class ImageFacts:
 
 @typed_fields
 @attrs.frozen(kw_only=True)
-class ContainerGift:
-    """What one container was given by allocators, plugins and volumes.
+class ContainerRunOptions:
+    """What allocators, plugins and volumes give to one container: a kubelet's `RunContainerOptions`.
 
     Attributes:
         cpus: Its CPUs; None for those that all share.
@@ -153,19 +153,19 @@ class ContainerGift:
 
     @classmethod
     @typed
-    def joined(cls, gifts: Sequence[ContainerGift], /) -> ContainerGift:
-        """Several gifts as one; of what only one can give, the last counts."""
-        sets = [(one.cpus, one.mems) for one in gifts]
+    def joined(cls, given: Sequence[ContainerRunOptions], /) -> ContainerRunOptions:
+        """Several of them as one; of what only one can give, the last counts."""
+        sets = [(one.cpus, one.mems) for one in given]
         return cls(
             cpus=next((one for one, _ in reversed(sets) if one is not None), None),
             mems=next((one for _, one in reversed(sets) if one is not None), None),
-            devices=tuple(each for one in gifts for each in one.devices),
-            cdi_devices=tuple(each for one in gifts for each in one.cdi_devices),
-            mounts=tuple(each for one in gifts for each in one.mounts),
-            env={key: value for one in gifts for key, value in one.env.items()},
-            annotations={key: value for one in gifts for key, value in one.annotations.items()},
-            volumes={key: value for one in gifts for key, value in one.volumes.items()},
-            sub_paths={key: value for one in gifts for key, value in one.sub_paths.items()},
+            devices=tuple(each for one in given for each in one.devices),
+            cdi_devices=tuple(each for one in given for each in one.cdi_devices),
+            mounts=tuple(each for one in given for each in one.mounts),
+            env={key: value for one in given for key, value in one.env.items()},
+            annotations={key: value for one in given for key, value in one.annotations.items()},
+            volumes={key: value for one in given for key, value in one.volumes.items()},
+            sub_paths={key: value for one in given for key, value in one.sub_paths.items()},
         )
 
 

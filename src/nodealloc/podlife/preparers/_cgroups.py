@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from nodealloc.cgroups import QosTree, RemovalState, TreeReport, pod_name
 from nodealloc.dsw_asw import Cancel
-from nodealloc.podlife._configuration import PodGift
+from nodealloc.podlife._configuration import PodRunOptions
 from nodealloc.podlife._ports import Provided
 from nodealloc.podspec import Pod
 from nodealloc.verdicts import NotYet
@@ -63,7 +63,7 @@ class CgroupPreparer:
         why = report.refused.get(pod.uid) or report.failed.get(name)
         if why is not None:
             return NotYet(blocker="cgroups", message=str(why), after_s=1.0)
-        return Provided(value=PodGift(cgroup_parent=name.path()))
+        return Provided(value=PodRunOptions(cgroup_parent=name.path()))
 
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`: whatever is still in there is ended."""

@@ -12,7 +12,7 @@ from nodealloc._arguments import wrong
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, World
 from nodealloc.podfacts import PodSighting
-from nodealloc.podlife._configuration import ContainerGift, PodGift
+from nodealloc.podlife._configuration import ContainerRunOptions, PodRunOptions
 from nodealloc.podlife._lives import PodLives
 from nodealloc.podlife._ports import Provided
 from nodealloc.podspec import Pod
@@ -89,7 +89,7 @@ class VolumePreparer:
             why = [f"{name} ({found[name].error})" if name in found else name for name in missing]
             return NotYet(blocker="volumes", message=f"not mounted yet: {', '.join(why)}", after_s=1.0)
         paths = {name: one.path for name, one in found.items()}
-        return Provided(value=PodGift(everywhere=ContainerGift(volumes=paths)))
+        return Provided(value=PodRunOptions(everywhere=ContainerRunOptions(volumes=paths)))
 
     def take_back(self, pod: Pod, cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`."""

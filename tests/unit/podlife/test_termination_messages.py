@@ -1,4 +1,4 @@
-"""What ended containers left as their last words comes with their exits."""
+"""The termination messages of ended containers come with their exits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nodealloc.cri import last_output
 from nodealloc.podfacts import Exited
 from nodealloc.podlife import (
     ImageFacts,
-    LastWords,
     NodeSettings,
     PodFiles,
+    TerminationMessages,
     container_config,
     sandbox_config,
 )
@@ -62,7 +62,7 @@ def told(
     runtime.start_container(made)
     runtime.exit(made, how)
     (folder / "log").write_bytes(log or b"")
-    words: Looks = LastWords(
+    words: Looks = TerminationMessages(
         runtime, node, output=lambda path: last_output(f"{folder}{path}") if log else b""
     )
     (one,) = words.inspect("u").containers
@@ -103,7 +103,7 @@ def test_words_that_cannot_be_read_say_so(tmp_path: Path) -> None:
         file.unlink()
         file.symlink_to("/etc/passwd")
 
-    assert told(tmp_path, Exited(code=1), leave=swap).startswith("its last words cannot be read")
+    assert told(tmp_path, Exited(code=1), leave=swap).startswith("its termination message cannot be read")
 
 
 def test_a_file_that_is_gone_leaves_no_words(tmp_path: Path) -> None:

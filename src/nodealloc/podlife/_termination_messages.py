@@ -1,4 +1,4 @@
-"""A runtime whose reports carry what ended containers left as their last words."""
+"""A runtime whose reports carry the termination messages of ended containers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from nodealloc.podlife._configuration import NodeSettings
     from nodealloc.runtime import ContainerReport, Listing, Looks, PodListing, PodReport, RuntimeHealth
 
-__all__ = ["LastWords"]
+__all__ = ["TerminationMessages"]
 
 _PATH = "io.kubernetes.container.terminationMessagePath"
 _POLICY = "io.kubernetes.container.terminationMessagePolicy"
 
 
-class LastWords:
+class TerminationMessages:
     """A `Looks` over another one: an exit comes with the container's own words.
 
     Given to `RuntimeWatch` in place of the runtime, so that they are stored with the
@@ -81,7 +81,7 @@ class LastWords:
                 output=b"" if written or policy is MessagePolicy.FILE else self._written(one),
             )
         except (OSError, ValueError) as error:
-            words = f"its last words cannot be read: {error}"
+            words = f"its termination message cannot be read: {error}"
         if not words:
             return one
         return attrs.evolve(one, message=f"{one.message}: {words}" if one.message else words)
