@@ -20,7 +20,7 @@ from nodealloc.volumes._model import ActualVolume, DesiredVolume, PodMount
 from nodealloc.volumes._states import MountState
 
 SIZES = (100, 1_000, 10_000, 100_000)
-WORKERS, DEED_S = 64, 0.05
+WORKERS, CALL_S = 64, 0.05
 
 
 def _pod(number: int) -> Pod:
@@ -104,12 +104,12 @@ def _latency_ms() -> tuple[float, float]:
 
 
 def _throughput(volumes: int = 10_000) -> float:
-    """Time to mount so many volumes by deeds of 50 ms on 64 workers, as a ratio to the ideal."""
+    """Time to mount so many volumes by calls of 50 ms on 64 workers, as a ratio to the ideal."""
     host, pods = FakeHost(kinds=["disk"]), FakePods()
 
     def slow(name: str) -> None:
         if name.startswith("before mount"):
-            time.sleep(DEED_S)
+            time.sleep(CALL_S)
 
     host.fault = slow
     for number in range(volumes):
@@ -123,7 +123,7 @@ def _throughput(volumes: int = 10_000) -> float:
                 manager.wait_for_attach_and_mount(f"pod-{number}", timeout_s=60.0)
             took_s = time.perf_counter() - started_s
     assert len(host.mounts) == volumes
-    return took_s / (volumes * DEED_S / WORKERS)
+    return took_s / (volumes * CALL_S / WORKERS)
 
 
 def _bytes_per_volume(volumes: int = 3_000) -> float:

@@ -37,7 +37,7 @@ values = st.one_of(st.none(), st.integers(0, 3))
 
 
 @given(st.lists(st.tuples(keys, values, st.sampled_from(["look", "take", "write"]))))
-def test_a_world_is_a_dict_that_remembers_changes(deeds: list[tuple[int, int | None, str]]) -> None:
+def test_a_world_is_a_dict_that_remembers_changes(calls: list[tuple[int, int | None, str]]) -> None:
     """Content, dirty set, snapshots and generations agree with a plain model."""
     world: World[int, int] = World("w")
     model: dict[int, int] = {}
@@ -45,10 +45,10 @@ def test_a_world_is_a_dict_that_remembers_changes(deeds: list[tuple[int, int | N
     dirty: set[int] = set()
     seen: list[tuple[dict[int, int], object]] = []
     newest = 0
-    for key, value, deed in deeds:
-        if deed == "look":
+    for key, value, call in calls:
+        if call == "look":
             seen.append((dict(model), world.snapshot()))
-        elif deed == "take":
+        elif call == "take":
             assert set(watch.take()) == dirty
             dirty.clear()
         elif model.get(key) != value:
@@ -74,11 +74,11 @@ def test_a_world_is_a_dict_that_remembers_changes(deeds: list[tuple[int, int | N
 
 
 @given(st.lists(st.tuples(st.booleans(), scopes())))
-def test_no_two_open_scopes_touch(deeds: list[tuple[bool, StepScope]]) -> None:
+def test_no_two_open_scopes_touch(calls: list[tuple[bool, StepScope]]) -> None:
     """A scope is granted exactly when it begins with no held one and no held one begins with it."""
     held: set[StepScope] = set()
     lock = Scopes()
-    for take, scope in deeds:
+    for take, scope in calls:
         if take:
             touches = any(scope[: len(one)] == one or one[: len(scope)] == scope for one in held)
             assert lock.is_free(scope) is not touches
@@ -142,7 +142,7 @@ class Chaos(RuleBasedStateMachine):
         )
 
     def perform(self, step: Step[Detail], _cancel: Cancel, /) -> None:
-        """Do it, unless a fault is laid; a fault may strike after the deed."""
+        """Do it, unless a fault is laid; a fault may strike after the call."""
         key, at, part = step.detail
         fault = self.faults.pop() if self.faults else None
         if fault is OSError:

@@ -1,7 +1,7 @@
 """Laws of the volume manager, whatever happens in whatever order, on a host in memory.
 
 Pods come, go, come again under their uid, and become unknown; sources are late;
-claims vanish and grow; calls fail before or after their deed, or nobody knows;
+claims vanish and grow; calls fail before or after they have done their work, or nobody knows;
 operations end in any order; somebody else takes mounts off; the program dies
 and starts again at any moment.
 """
@@ -172,7 +172,7 @@ class Volumes(RuleBasedStateMachine):
         kind=st.sampled_from([OSError, UncertainError]),
     )
     def fault_is_laid(self, when: str, verb: str, kind: type[Exception]) -> None:
-        """The next such call fails before its deed, after it, or unknown to anybody."""
+        """The next such call fails before it does anything, after it has, or unknown to anybody."""
         self.faults.append((when + verb, kind))
 
     @rule()

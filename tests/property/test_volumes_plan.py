@@ -30,11 +30,11 @@ def records(draw: st.DrawFn) -> tuple[DesiredVolume | None, ActualVolume | None]
     return desired, draw(st.none() | actual_volumes(spec))
 
 
-def well(deed: Task) -> Outcome[Result]:
+def well(task: Task) -> Outcome[Result]:
     """What a machine that obeys returns."""
-    if deed.verb is Verb.EXPAND:
-        return Done(Grown(size_bytes=deed.spec.size_bytes or 0))
-    if deed.verb in (Verb.ATTACH, Verb.STAGE):
+    if task.verb is Verb.EXPAND:
+        return Done(Grown(size_bytes=task.spec.size_bytes or 0))
+    if task.verb in (Verb.ATTACH, Verb.STAGE):
         return Done(Staged(device_path="/dev/disk"))
     return Done(None)
 
@@ -46,17 +46,17 @@ def test_what_is_wanted_or_held_is_never_unmounted(
     """Except for a pod of an earlier generation; and nothing is unstaged or detached under a mount."""
     desired, actual = found
     for step in plan(KEY, desired, actual):
-        deed = step.detail
-        if deed.verb is Verb.UNMOUNT:
+        task = step.detail
+        if task.verb is Verb.UNMOUNT:
             assert actual is not None
-            assert deed.use is not None
-            mount = actual.mounts[deed.use.pod_uid]
-            use = None if desired is None else desired.uses.get(deed.use.pod_uid)
+            assert task.use is not None
+            mount = actual.mounts[task.use.pod_uid]
+            use = None if desired is None else desired.uses.get(task.use.pod_uid)
             if use is None:
                 assert not mount.held
             else:
                 assert mount.generation not in (0, use.generation)
-        if deed.verb in (Verb.UNSTAGE, Verb.DETACH):
+        if task.verb in (Verb.UNSTAGE, Verb.DETACH):
             assert desired is None
             assert actual is not None
             assert not actual.mounts
@@ -84,8 +84,8 @@ def test_a_machine_that_obeys_gets_everything(
         steps = plan(KEY, desired, actual)
         if not steps:
             break
-        deed = random.choice(list(steps)).detail
-        actual = settled(actual, deed, well(deed))
+        task = random.choice(list(steps)).detail
+        actual = settled(actual, task, well(task))
     assert plan(KEY, desired, actual) == []
     if desired is None:
         assert actual is None
@@ -97,7 +97,7 @@ def test_a_machine_that_obeys_gets_everything(
 
 @given(records())
 def test_what_failed_is_never_forgotten(found: tuple[DesiredVolume | None, ActualVolume | None]) -> None:
-    """After a failed deed the record still holds what may be there."""
+    """After a failed task the record still holds what may be there."""
     desired, actual = found
     for step in plan(KEY, desired, actual):
         after = settled(actual, step.detail, Failed(OSError("lost")))

@@ -97,7 +97,7 @@ class UnixServer:
         """Listen; a socket that somebody left behind is replaced.
 
         Raises:
-            PermanentError: As `check`.
+            PermanentError: As `check`, and where nobody can listen.
             OSError: The directory is not there or not writable.
         """
         self.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.topology import (
     Accounts,
     Allocator,

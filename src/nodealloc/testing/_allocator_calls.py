@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeGuard, TypeVar
 
 from nodealloc import _attrs as attrs
 from nodealloc.podspec import Quantity
-from nodealloc.testing._told import is_listed, told
+from nodealloc.testing._wording import is_listed, told
 from nodealloc.topology import (
     Allocator,
     Availability,

@@ -15,7 +15,7 @@ from nodealloc.testing._allocator_calls import (
     pure,
     released,
 )
-from nodealloc.testing._told import amounts_of, is_listed, told, width
+from nodealloc.testing._wording import amounts_of, is_listed, told, width
 from nodealloc.topology import (
     Allocator,
     Claim,

@@ -9,7 +9,7 @@ import attrs
 from nodealloc.podspec import Quantity
 from nodealloc.testing._allocator_calls import ANYWHERE, Promises, allocate, pickled, pure, released, stranger
 from nodealloc.testing._allocator_checks import check_hints
-from nodealloc.testing._told import told
+from nodealloc.testing._wording import told
 from nodealloc.topology import (
     Allocator,
     ClaimKind,

@@ -27,7 +27,7 @@ from nodealloc.testing._allocator_checks import (
 )
 from nodealloc.testing._allocator_edges import check_first_hints
 from nodealloc.testing._allocator_use import check_totals
-from nodealloc.testing._told import told
+from nodealloc.testing._wording import told
 from nodealloc.topology import NotYet, Reports, Shortfall, TopologyHint
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from nodealloc.testing._allocator_calls import (
 )
 from nodealloc.testing._allocator_checks import check_claim, check_hints
 from nodealloc.testing._allocator_edges import check_together
-from nodealloc.testing._told import told
+from nodealloc.testing._wording import told
 from nodealloc.topology import Allocator, ClaimKind, NotYet, Owner, Shortfall, TopologyHint, Workload
 
 if TYPE_CHECKING:

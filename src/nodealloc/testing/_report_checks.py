@@ -16,7 +16,7 @@ from nodealloc.testing._allocator_calls import (
     stranger,
 )
 from nodealloc.testing._allocator_checks import check_accounts, check_hints
-from nodealloc.testing._told import has_fractions
+from nodealloc.testing._wording import has_fractions
 from nodealloc.topology import ClaimKind, NotYet, Reports, Shortfall
 
 if TYPE_CHECKING:

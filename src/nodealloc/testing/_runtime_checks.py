@@ -23,7 +23,7 @@ from nodealloc.runtime import (
     SandboxConfig,
     Sandboxes,
 )
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = [
     "ContainerRuntime",

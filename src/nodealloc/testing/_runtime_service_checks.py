@@ -9,7 +9,7 @@ from typing import Final
 
 from nodealloc.dsw_asw import Cancel
 from nodealloc.runtime import CommandResult, CommandRunner, Images, Looks, NoSuchRecordError
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = ["check_command_runner", "check_event_feed", "check_images"]
 

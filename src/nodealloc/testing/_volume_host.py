@@ -17,7 +17,7 @@ class FakeHost:
 
     What must never happen raises `AssertionError` at once: a mount from a
     volume that is not staged, an unstage or detach under a mount, a second
-    attach. Faults are the test's: `fault` is called before and after each deed
+    attach. Faults are the test's: `fault` is called before and after each call
     with its name, and may raise or block.
 
     Attributes:
@@ -59,19 +59,19 @@ class FakeHost:
 
     def attach(self, spec: VolumeSpec, /) -> Staged:
         """Attach; attached already is no work."""
-        with self._deed("attach", spec.id):
+        with self._call("attach", spec.id):
             self.attached.add(spec.id)
         return Staged(device_path=f"/dev/{spec.name}")
 
     def detach(self, spec: VolumeSpec, /) -> None:
         """Detach; under a stage it is a violation."""
-        with self._deed("detach", spec.id):
+        with self._call("detach", spec.id):
             self._never(spec.id in self.staged, f"detach of {spec.id} while staged")
             self.attached.discard(spec.id)
 
     def stage(self, spec: VolumeSpec, device_path: str, /) -> Staged:
         """Stage; from what is not attached it is a violation."""
-        with self._deed("stage", spec.id):
+        with self._call("stage", spec.id):
             self._never(spec.needs_attach and spec.id not in self.attached, f"stage of {spec.id} unattached")
             self.staged.add(spec.id)
             self.sizes[spec.id] = max(self.sizes.get(spec.id, 0), spec.size_bytes or 0)
@@ -80,7 +80,7 @@ class FakeHost:
     def unstage(self, spec: VolumeSpec, device_path: str, /) -> None:
         """Unstage; under a pod's mount it is a violation."""
         assert not device_path or device_path == f"/dev/{spec.name}"
-        with self._deed("unstage", spec.id):
+        with self._call("unstage", spec.id):
             used = [uid for key, uid in self.mounts if key == spec.id]
             self._never(bool(used), f"unstage of {spec.id} under {used}")
             self.staged.discard(spec.id)
@@ -88,13 +88,13 @@ class FakeHost:
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
         """Give it to a pod; from what is not staged it is a violation."""
         assert not device_path or device_path == f"/dev/{spec.name}"
-        with self._deed("mount", f"{spec.id} {use.pod_uid}"):
+        with self._call("mount", f"{spec.id} {use.pod_uid}"):
             self._never(spec.needs_stage and spec.id not in self.staged, f"mount of {spec.id} unstaged")
             self.mounts[spec.id, use.pod_uid] = use
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Take it from a pod."""
-        with self._deed("unmount", f"{spec.id} {use.pod_uid}"):
+        with self._call("unmount", f"{spec.id} {use.pod_uid}"):
             self.mounts.pop((spec.id, use.pod_uid), None)
 
     def path(self, spec: VolumeSpec, use: Use, /) -> str:
@@ -104,7 +104,7 @@ class FakeHost:
     def expand(self, spec: VolumeSpec, device_path: str, /) -> Grown:
         """Grow; shrinking is a violation."""
         assert not device_path or device_path == f"/dev/{spec.name}"
-        with self._deed("expand", spec.id):
+        with self._call("expand", spec.id):
             size = spec.size_bytes or 0
             self._never(size < self.sizes.get(spec.id, 0), f"shrink of {spec.id}")
             self.sizes[spec.id] = size
@@ -145,12 +145,12 @@ class FakeHost:
             self.violations.append(what)
             raise AssertionError(what)
 
-    def _deed(self, verb: str, what: str) -> _Deed:
-        return _Deed(self, f"{verb} {what}", self._lock)
+    def _call(self, verb: str, what: str) -> _Call:
+        return _Call(self, f"{verb} {what}", self._lock)
 
 
 @attrs.define
-class _Deed:
+class _Call:
     """One call: faults strike before it is done, or after."""
 
     host: FakeHost

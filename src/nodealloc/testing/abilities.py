@@ -24,7 +24,7 @@ from nodealloc.podspec import Json
 from nodealloc.testing._account_checks import check_accounts, check_apart, filled
 from nodealloc.testing._allocator_calls import ANYWHERE, stranger
 from nodealloc.testing._fake_cpus import FakeCpuAllocator
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.topology import (
     Accounts,
     Adopts,

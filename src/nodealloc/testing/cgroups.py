@@ -23,7 +23,7 @@ from nodealloc.cgroups import (
 from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.cgroups._errors import Process
 from nodealloc.errors import NodeallocError
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

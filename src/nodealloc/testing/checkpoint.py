@@ -21,7 +21,7 @@ from nodealloc.checkpoint import (
 )
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.testing._simulated_disk import FaultyFiles, InjectedFault, PowerCut, SimulatedDisk
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = [
     "FaultyFiles",

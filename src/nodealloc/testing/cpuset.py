@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from nodealloc.cpuset import CPUSet, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

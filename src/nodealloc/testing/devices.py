@@ -36,7 +36,7 @@ from nodealloc.devices.plugins._codec import (
     encode_response,
 )
 from nodealloc.errors import NodeallocError
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = ["FakePlugin", "PluginProcess", "check_allocator_keeper", "check_connection", "wait_until"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nodealloc.dirwatch import Watcher
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.testing.pluginreg import bare_socket
 
 __all__ = ["FakeWatcher", "check_watcher"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import RetryableError
 from nodealloc.node import Advisor, KubeletFile, RunningContainer, Runtime, TellsRegranted
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.testing.abilities import filled
 from nodealloc.topology import Allocator, Claim, Confines, Owner, Remembers, Snapshot, Workload
 

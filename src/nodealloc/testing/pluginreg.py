@@ -16,7 +16,7 @@ from nodealloc.pluginreg import (
     Registration,
     RegistrationUnavailableError,
 )
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = [
     "FakeAsyncRegistration",

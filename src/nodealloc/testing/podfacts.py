@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import PodLife, PodSighting, PodSource
 from nodealloc.podspec import Pod
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = ["FakePods", "check_pod_source"]
 

@@ -34,7 +34,7 @@ from nodealloc.podspec import (
     kubelet_hash,
 )
 from nodealloc.runtime import ContainerConfig, LinuxResources, PodReport, PullCredentials, SandboxConfig
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.verdicts import Admitted, NotYet, Refused
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from nodealloc import _attrs as attrs
 from nodealloc.podsources import MergedUpdates, PodUpdate, Reading, Source, merge_update
 from nodealloc.podspec import Pod
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.testing.dsw_asw import ManualCancel
 
 __all__ = ["FakeSource", "check_source"]

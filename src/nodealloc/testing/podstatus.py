@@ -11,7 +11,7 @@ from collections.abc import Callable
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import ConditionStatus, PodCondition, PodPhase, PodStatus
 from nodealloc.podstatus import Sink
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = ["FakeSink", "check_sink"]
 

@@ -21,7 +21,7 @@ from typing import Final
 from nodealloc._typed import typed
 from nodealloc.errors import PermanentError
 from nodealloc.probes import Exchange, Exchanges, Exec, Prober, Question, Reply, ReplyKind
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 
 __all__ = ["FakeProber", "check_exchanges", "check_exec", "check_prober"]
 

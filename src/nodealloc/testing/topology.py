@@ -30,7 +30,7 @@ from nodealloc.testing._allocator_edges import (
 from nodealloc.testing._allocator_histories import check_fills_up, check_history
 from nodealloc.testing._allocator_use import check_kinds, check_members, check_spread
 from nodealloc.testing._report_checks import check_entry, check_figures, check_unused
-from nodealloc.testing._told import has_fractions, in_words
+from nodealloc.testing._wording import has_fractions, in_words
 from nodealloc.topology import (
     Allocator,
     Availability,

@@ -1,6 +1,6 @@
 """Fakes and checks for who writes a volume plugin, or the tools below one.
 
-`check_plugin` takes any plugin through its life, each deed twice, as a crash
+`check_plugin` takes any plugin through its life, each call twice, as a crash
 would make the manager do it. The fakes of block devices need no rights, so
 `LocalBlock` runs on a laptop.
 """
@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from nodealloc import _attrs as attrs
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.volumes import (
     CanAge,
     CanAttach,
@@ -155,7 +155,7 @@ def check_filesystems(
 
 @in_words
 def check_plugin(plugin: Plugin, spec: VolumeSpec, use: Use, /) -> None:
-    """Take a plugin through its life, every deed twice, and once in vain before and after.
+    """Take a plugin through its life, every call twice, and once in vain before and after.
 
     Args:
         plugin: What to check; nothing of `spec` exists yet.

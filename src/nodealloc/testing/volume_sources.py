@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from nodealloc import _attrs as attrs
 from nodealloc.podspec import Pod, Volume
-from nodealloc.testing._told import in_words
+from nodealloc.testing._wording import in_words
 from nodealloc.volumes import (
     AttachVerifier,
     ClaimError,

@@ -16,8 +16,8 @@ from pathlib import Path
 from nodealloc import _attrs as attrs
 from nodealloc.errors import NodeallocError
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
-from nodealloc.testing._told import in_words
 from nodealloc.testing._volume_host import FakeHost
+from nodealloc.testing._wording import in_words
 from nodealloc.volumes import (
     ClaimError,
     Mount,

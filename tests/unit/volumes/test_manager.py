@@ -266,7 +266,7 @@ def test_an_uncertain_stage_of_a_gone_pod_is_undone(node: Node) -> None:
 
 
 def test_a_failed_mount_leaves_nothing_behind(node: Node) -> None:
-    """A failure after the deed was done is found by the unmount that follows."""
+    """A failure after the call has done its work is found by the unmount that follows."""
 
     def fault(name: str) -> None:
         if name.startswith("after mount"):

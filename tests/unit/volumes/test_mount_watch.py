@@ -101,7 +101,7 @@ def test_what_is_no_volumes_place_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_lost_mount_is_mounted_again_and_its_stage_left_alone() -> None:
-    """One deed for one loss; a table that changes by the manager's own deeds brings none."""
+    """One mount for one loss; a table that changes by the manager's own calls brings none."""
     node = Node()
     node.host.mounts.clear()
     node.watch.gone = [Found(plugin=node.host.name, name="d", pod_uid="u")]

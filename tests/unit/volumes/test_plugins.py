@@ -84,7 +84,7 @@ def tools(tmp_path: Path) -> Tools:
     ],
 )
 def test_each_plugin_bears_repetition(tools: Tools, kind: str, spec: dict[str, Json]) -> None:
-    """Every deed twice, and in vain; what is found has its id; nothing is left."""
+    """Every call twice, and in vain; what is found has its id; nothing is left."""
     plugins: list[Plugin] = [
         EmptyDir(tools.root, tools.mounter),
         HostPath(),

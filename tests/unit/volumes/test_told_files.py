@@ -123,7 +123,7 @@ EVERY_SOURCE: Sequence[Mapping[str, Json]] = (
 
 
 def test_both_plugins_bear_repetition(tools: Tools) -> None:
-    """Every deed twice, and in vain; what is found has its id; nothing is left."""
+    """Every call twice, and in vain; what is found has its id; nothing is left."""
     projected = tools.projected()
     check_plugin(tools.downward, tools.downward.spec(pod(), downward(item("n", "metadata.name"))), USE)
     check_plugin(projected, projected.spec(pod(), sources(*EVERY_SOURCE)), USE)
