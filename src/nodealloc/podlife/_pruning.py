@@ -18,15 +18,32 @@ def prune(turn: Turn, /) -> tuple[Step[Detail], ...]:
     Source: kubelet ``pod_container_deletor.go``, ``kuberuntime_gc.go``; here at once, not once a minute;
     by a kubelet's rules sandboxes stay for that (`clears_away`).
     """
-    report, ends, ours = turn.observed.report, turn.observed.ends_by_id, turn.observed.ours
+    report = turn.observed.report
     if len(report.containers) < _FEWEST and len(report.sandboxes) < _FEWEST:
         return ()
     if not turn.tries_again:
         return ()  # a kubelet does it when it looks
+    containers, sandboxes = _dead(turn), _empty(turn) if turn.rules.clears_away else ()
+    if not containers and not sandboxes:
+        return ()
+    detail = Prune(sandboxes, containers)
+    step: Step[Detail] = Step(
+        scope=("pod", turn.uid, "records"),
+        verb="prune",
+        detail=detail,
+        deadline_s=turn.policy.call_s,
+        subject=detail,
+    )
+    return (step,)
+
+
+def _dead(turn: Turn) -> tuple[str, ...]:
+    """Instances that have ended, or were never started, with enough newer ones of their name."""
+    ends, ours = turn.observed.ends_by_id, turn.observed.ours
     containers: list[str] = []
     seen: set[str] = set()
     dead: Counter[str] = Counter()
-    for one in report.containers:
+    for one in turn.observed.report.containers:
         record, is_newest = one.record, one.record.name not in seen
         seen.add(record.name)
         if record.state is RunState.EXITED:
@@ -39,25 +56,18 @@ def prune(turn: Turn, /) -> tuple[Step[Detail], ...]:
             goes = record.state is RunState.CREATED and not is_newest
         if goes and record.id not in ours:
             containers.append(record.id)
+    return tuple(containers)
+
+
+def _empty(turn: Turn) -> tuple[str, ...]:
+    """Sandboxes behind the newest that are not ready, and hold no container."""
+    report, ours = turn.observed.report, turn.observed.ours
     in_use = {one.record.sandbox_id for one in report.containers}
-    sandboxes = [
+    return tuple(
         one.record.id
         for one in report.sandboxes[1:]
         if not one.record.is_ready and one.record.id not in in_use and one.record.id not in ours
-    ]
-    if not turn.rules.clears_away:
-        sandboxes = []
-    if not containers and not sandboxes:
-        return ()
-    detail = Prune(tuple(sandboxes), tuple(containers))
-    step: Step[Detail] = Step(
-        scope=("pod", turn.uid, "records"),
-        verb="prune",
-        detail=detail,
-        deadline_s=turn.policy.call_s,
-        subject=detail,
     )
-    return (step,)
 
 
 _FEWEST = 2

@@ -213,21 +213,9 @@ def _pull(turn: Turn, record: PodRecord, name: str) -> Step[Detail]:
 def _start(
     turn: Turn, record: PodRecord, name: str, made: str, sandbox_id: str
 ) -> tuple[PodRecord, Step[Detail]]:
-    intent = record.starting.get(name)
-    newest = turn.observed.report.newest(name)
-    if made and newest is not None:
-        attempt = newest.record.attempt
-    elif intent is not None:
-        # As far as is known it was never made: its number stands, also where its sandbox has gone meanwhile.
-        attempt = intent.attempt
-        if newest is not None:
-            attempt = max(attempt, newest.record.attempt + 1)
-        if name in turn.observed.ends:
-            attempt = max(attempt, turn.observed.ends[name].attempt + 1)
-    else:
-        attempt = record.attempts.get(name, -1) + 1
+    attempt = _attempt(turn, record, name, made)
     wanted = Starting(attempt=attempt, sandbox_id=sandbox_id)
-    if intent != wanted:
+    if record.starting.get(name) != wanted:
         definitions = record.definitions or Definitions.of(record.pod)
         end = turn.observed.ends.get(name)
         answer = record.restarts.asked(
@@ -253,6 +241,23 @@ def _start(
         deadline_s=turn.policy.call_s,
     )
     return record, step
+
+
+def _attempt(turn: Turn, record: PodRecord, name: str, made: str) -> int:
+    """The number of the instance that starts: that of one that was made, or was about to be, or the next."""
+    intent = record.starting.get(name)
+    newest = turn.observed.report.newest(name)
+    if made and newest is not None:
+        return newest.record.attempt
+    if intent is None:
+        return record.attempts.get(name, -1) + 1
+    # As far as is known it was never made: its number stands, also where its sandbox has gone meanwhile.
+    attempt = intent.attempt
+    if newest is not None:
+        attempt = max(attempt, newest.record.attempt + 1)
+    if name in turn.observed.ends:
+        attempt = max(attempt, turn.observed.ends[name].attempt + 1)
+    return attempt
 
 
 def _runs_once(pod: Pod, name: str) -> bool:

@@ -26,8 +26,10 @@ OUTAGES = {
     "never-made-counts": Change(
         "a start that never came to be counts as a restart once its sandbox is lost",
         "podlife/_starting.py",
-        "    elif intent is not None:\n",
-        "    elif intent is not None and intent.sandbox_id == sandbox_id:\n",
+        "    attempt = _attempt(turn, record, name, made)\n",
+        "    intent = record.starting.get(name)\n"
+        "    lost = not made and intent is not None and intent.sandbox_id != sandbox_id\n"
+        "    attempt = record.attempts.get(name, -1) + 1 if lost else _attempt(turn, record, name, made)\n",
         "outages",
     ),
     "doubt-ends-early": Change(

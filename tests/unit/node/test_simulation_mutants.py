@@ -43,8 +43,8 @@ FIRST = {
     "attempt-reused": Change(
         about="a number is used for two instances",
         file="podlife/_starting.py",
-        old="attempt = record.attempts.get(name, -1) + 1",
-        new="attempt = max(record.attempts.get(name, -1), 0)",
+        old="return record.attempts.get(name, -1) + 1",
+        new="return max(record.attempts.get(name, -1), 0)",
         seeds="calm",
     ),
     "ready-not-first": Change(
