@@ -139,6 +139,18 @@ def test_what_is_loaded_late_is_in_the_reference_too() -> None:
             assert f".. {kind}:: {name}.{one}\n" in pages
 
 
+def test_files_that_are_named_are_there() -> None:
+    """Whoever is sent to a file of the sources finds it: what was renamed is renamed on the pages, too."""
+    there = {path.name for path in (ROOT / "src").rglob("*.py")}
+    named = {
+        name
+        for page in PAGES
+        if page.name != "CHANGELOG.md"
+        for name in re.findall(r"`(?:[\w/]+/)?(_\w+\.py)`", page.read_text(encoding="utf-8"))
+    }
+    assert named - there == set()
+
+
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_drawings_match_their_tables(name: str) -> None:
     """A table that changed without its picture is found here; write `as_svg` of it to the file."""
