@@ -23,6 +23,9 @@ def life_policy(config: KubeletConfig, /) -> LifePolicy:
     Raises:
         ConfigurationError: Images are to be fetched one at a time and several at once; the longest wait
             between restarts is out of bounds, or without its feature.
+
+    Source: kubelet ``kubelet.go``; client-go ``flowcontrol/backoff.go``, where twice the longest wait
+    after a start an end begins anew.
     """
     most, serial = config.max_parallel_image_pulls, config.serialize_image_pulls
     several = most is not None and most > 1
@@ -32,7 +35,7 @@ def life_policy(config: KubeletConfig, /) -> LifePolicy:
         )
     cap_s = _longest_wait_s(config)
     return LifePolicy(
-        restarts=RestartBackOff(base_s=min(_BASE_S, cap_s), cap_s=cap_s),
+        restarts=RestartBackOff(base_s=min(_BASE_S, cap_s), cap_s=cap_s, reset_after_s=2 * cap_s),
         call_s=config.runtime_request_timeout_s,
         pulls_at_once=most if several or serial is False else 1,
     )

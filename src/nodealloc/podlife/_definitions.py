@@ -72,6 +72,15 @@ class Definitions:
                 return left != self.ours.get(record.name, left) or self._needs_restart(record, resized)
         return bool(record.definition) and record.definition != self.kubelet.get(record.name)
 
+    def counted_by(self, name: str, /, *, compares_all: bool) -> str:
+        """By which fingerprint of a container its back-off counts; another one begins anew.
+
+        Args:
+            name: Of the container.
+            compares_all: As of `differs`.
+        """
+        return (self.ours if compares_all else self.kubelet).get(name, "")
+
     def resizes(self, record: ContainerRecord, resized: Mapping[str, str] = _NOTHING, /) -> bool:
         """Whether a container was given other resources than are wanted now; False where nobody knows."""
         wanted = self.resources.get(record.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from nodealloc import _attrs as attrs
@@ -22,19 +22,20 @@ from nodealloc.dsw_asw import (
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, Start, TakeBack, uid_of
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, end_late, reasons_to_end, take_back
+from nodealloc.podlife._forms import as_wanted
+from nodealloc.podlife._going_on import goes_on, is_at_work
 from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
-from nodealloc.podlife._looking import at_its_pace, later
+from nodealloc.podlife._looking import Deciding, at_its_pace, later
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
-from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._syncing import Next, sync
 from nodealloc.podlife._wanted import PodWanted
-from nodealloc.podspec import Pod, is_static
+from nodealloc.podspec import is_static
 from nodealloc.runtime import PodKnown, PodListing
 from nodealloc.verdicts import NotYet
 
@@ -102,14 +103,18 @@ class Lives:
         want = view.want
         if want is None:
             return Plan(have=None, cancel=True)
-        record = PodRecord(pod=want.pod) if view.have is None else _as_wanted(view.have, want)
-        if view.have is None:
-            record = record.but(noticed_s=view.now_s, noticed_unix_s=want.said_unix_s)
+        record = view.have
+        if record is None:
+            record = PodRecord(pod=want.pod).but(noticed_s=view.now_s, noticed_unix_s=want.said_unix_s)
         observed = self._observed(view, record)
         if observed.ours is not record.ours:
             record = record.but(ours=observed.ours)
         record = looked_after(record, observed)
-        answer = self._next(self._moved(record, want, observed, view), want, observed, view)
+        answer = self._going_on(record, want, observed, view)
+        if answer is None:
+            if view.have is not None:
+                record = as_wanted(record, want)
+            answer = self._next(self._moved(record, want, observed, view), want, observed, view)
         steps, asked_s = spared(answer.record, answer.steps, view.now_s)
         return Plan(
             have=answer.record,
@@ -152,6 +157,14 @@ class Lives:
             listed,
             rules=self._rules,
         )
+
+    def _going_on(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> Next | None:
+        """What a kubelet does before it hears that a pod is to be another, or to end; None for nothing."""
+        if not is_at_work(record, self._rules) or (record.pod is want.pod and not reasons_to_end(want)):
+            return None
+        answer = self._deciding(observed, view)(record, tries_again=False)
+        left = goes_on(answer.steps, record, observed, view.running, now_s=view.now_s, policy=self._policy)
+        return answer if left else None
 
     def _moved(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
         """Whether it may start, and whether it has to end."""
@@ -282,7 +295,7 @@ class Lives:
         period_s = self._policy.look_after_s
         return self._began_s + (now_s - self._began_s) // period_s * period_s
 
-    def _synced(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
+    def _deciding(self, observed: Observed, view: PodView) -> Deciding:
         verdicts = None if self._nears.verdicts is None else view.of(self._nears.verdicts).get(view.key)
 
         def decide(record: PodRecord, /, *, tries_again: bool) -> Next:
@@ -299,6 +312,10 @@ class Lives:
                 is_at_parts=_is_at_parts(view),
             )
 
+        return decide
+
+    def _synced(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
+        decide = self._deciding(observed, view)
         if self._rules.tells_meanwhile:
             answer = decide(record, tries_again=True)
         else:
@@ -317,30 +334,6 @@ _TOO_LONG: Final = Ending(
     reason="DeadlineExceeded",
     message="Pod was active on the node longer than the specified deadline",
 )
-
-
-def _as_wanted(record: PodRecord, want: PodWanted) -> PodRecord:
-    """With the pod as it is now, and the pokes that nobody answered."""
-    if record.pod is not want.pod and record.pod != want.pod:
-        images = _still_wanted(record, want.pod)
-        record = record.but(pod=want.pod, edition=record.edition + 1, definitions=None, images=images)
-    if record.pokes != want.pokes:
-        poked = [name for name, number in want.pokes.items() if record.pokes.get(name) != number]
-        names = () if "" in poked else tuple(poked)
-        record = record.but(pokes=want.pokes, restarts=record.restarts.poked(names))
-    return record
-
-
-def _still_wanted(record: PodRecord, pod: Pod) -> Mapping[str, str]:
-    """Images that were got, without those of containers that are to run from another one now."""
-    if not record.images:
-        return record.images
-    before, now = containers_of(record.pod), containers_of(pod)
-    return {
-        name: image
-        for name, image in record.images.items()
-        if name in before and name in now and before[name].image == now[name].image
-    }
 
 
 def _active_deadline_s(record: PodRecord) -> float | None:

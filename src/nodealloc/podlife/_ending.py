@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from nodealloc.dsw_asw import Step
+from nodealloc.podfacts import LifeState
 from nodealloc.podlife._details import (
     BeginAgain,
     Detail,
@@ -54,8 +55,10 @@ def asked_to_end(
         reasons: Why it has to end, at least one unless it ends already.
         pod: As it is now.
         now_s: The present.
-        rules: `counts_zero_grace`.
+        rules: `counts_zero_grace`, `tells_meanwhile`.
     """
+    if not rules.tells_meanwhile and record.life is LifeState.TERMINATING and record.grace_s is not None:
+        return record  # its containers are being stopped, and nothing else is decided before they have gone
     asked = [one.grace_s for one in reasons if one.grace_s is not None]
     grace_s = effective_grace_s(
         record.grace_s,

@@ -39,14 +39,15 @@ class Rules:
             it at once, also with policy Never.
         follows_edits: An edit that keeps the pod's uid takes effect: another
             command, environment or security makes a container anew, other resources
-            are given to it while it runs, one that was taken out is stopped. The
+            are given to it while it runs, one that was taken out is stopped, and the
+            delay of a crash loop begins anew. The
             kubelet compares name and image, and leaves all else as it is.
         tells_meanwhile: What happens to a pod is told as it happens, and what failed is
             tried again when it may be. The kubelet looks at a pod, tells of it and acts:
             meanwhile containers stay as they were, and one that is made and does not run
             yet is not there. What failed it tells, and tries again, with the next look. It stops
             one container after the other, and decides nothing else of the pod until all that
-            a look led to is done.
+            a look led to is done: neither that it is another now, nor that it ends, nor sooner.
         counts_stopped: A container that was stopped to start again has ended, and its
             delay counts from that. The kubelet looks at the end before that one, as it
             was when it decided to stop it.

@@ -220,7 +220,7 @@ def _start(
         end = turn.observed.ends.get(name)
         answer = record.restarts.asked(
             name,
-            definitions.ours.get(name, ""),
+            definitions.counted_by(name, compares_all=turn.rules.follows_edits),
             turn.policy.restarts,
             ended_s=record.ended[name][1] if name in record.ended else None,
             now_s=turn.now_s,

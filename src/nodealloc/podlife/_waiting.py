@@ -35,7 +35,7 @@ def held_starts(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
             continue  # it was decided, and the decision is in the entries; or no end counts yet
         answer = record.restarts.asked(
             name,
-            definitions.ours.get(name, ""),
+            definitions.counted_by(name, compares_all=turn.rules.follows_edits),
             turn.policy.restarts,
             ended_s=record.ended[name][1],
             now_s=turn.now_s,

@@ -473,7 +473,8 @@ def test_patience_follows_the_configuration(tmp_path: Path) -> None:
         "runtimeRequestTimeout": "30s",
     }
     policy = life_policy(config(tmp_path, **fields))
-    assert (policy.restarts.base_s, policy.restarts.cap_s) == (5.0, 5.0)
+    restarts = policy.restarts
+    assert (restarts.base_s, restarts.cap_s, restarts.reset_after_s) == (5.0, 5.0, 10.0)
     assert (policy.call_s, policy.pulls_at_once) == (30.0, 1)
 
 

@@ -228,7 +228,7 @@ OVERSIGHTS = {
     ),
     "images-kept-on-edit": Change(
         "the image of before an edit is used after it",
-        "podlife/_domain.py",
+        "podlife/_forms.py",
         "definitions=None, images=images)",
         "definitions=None)",
         "runtimes",

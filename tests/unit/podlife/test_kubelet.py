@@ -427,6 +427,21 @@ def test_when_a_pod_starts_whose_name_is_free_again(rules: Rules, is_early: bool
     assert node.running("new") == ["app#0"]
 
 
+@pytest.mark.parametrize(("rules", "running"), [(RIGHT, ["app#2"]), (KUBELET, [])])
+def test_whether_a_delay_outlives_an_edit(rules: Rules, running: list[str]) -> None:
+    """What is made from something else begins anew; a kubelet looks at name and image alone."""
+    node = Node(rules=rules)
+    node.lives.put(pod())
+    for _ in range(2):
+        node.after(1)
+        node.exit("app", 1)
+    node.after(2)
+    assert node.running() == []
+    node.lives.put(pod(containers=(Container(name="app", image="busybox", args=("other",)),)))
+    node.after(3)
+    assert node.running() == running
+
+
 @pytest.mark.parametrize(("rules", "running"), [(RIGHT, []), (KUBELET, ["app#2"])])
 def test_whether_a_delay_outlives_the_agent(rules: Rules, running: list[str]) -> None:
     """It does; a kubelet that starts again starts what waited."""
