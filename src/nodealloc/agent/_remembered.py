@@ -10,6 +10,7 @@ from nodealloc._typed import typed
 from nodealloc.checkpoint import Formats, Store, require_formats, row_formats, row_key, rows_of
 from nodealloc.dsw_asw import Moment
 from nodealloc.node import FORMATS
+from nodealloc.podfacts import LifeState
 from nodealloc.podlife import POD_ROWS, PodLives, PodRecord, Rules, record_from_checkpoint
 from nodealloc.podsources import (
     SOURCE_ROWS,
@@ -17,6 +18,7 @@ from nodealloc.podsources import (
     editions_from_checkpoint,
     editions_to_checkpoint,
 )
+from nodealloc.podspec import is_static
 from nodealloc.podstatus import STATUS_ROWS, Told, told_from_checkpoint
 from nodealloc.probes import PROBE_ROWS, PodVerdicts, verdicts_from_checkpoint
 from nodealloc.runtime import RUNTIME_ROWS, PodKnown, pod_from_checkpoint
@@ -78,11 +80,22 @@ class Remembered:
 
         Args:
             lives: The pods, made of what was remembered.
-            rules: `keeps_refusals`: a kubelet forgets a pod that it refused, and asks again.
+            rules: `keeps_refusals`: a kubelet forgets a pod that it refused, and asks again;
+                `remembers_pods`: also how a static pod ended that is still to run.
         """
-        if rules.keeps_refusals:
-            return self.told
-        return {uid: one for uid, one in self.told.items() if uid in lives.pods}
+        told = self.told
+        if not rules.keeps_refusals:
+            told = {uid: one for uid, one in told.items() if uid in lives.pods}
+        if not rules.remembers_pods:
+            told = {uid: one for uid, one in told.items() if not _runs_again(one, lives.pods.get(uid))}
+        return told
+
+
+def _runs_again(told: Told, record: PodRecord | None) -> bool:
+    """Whether a static pod was told to have ended, and is looked at anew."""
+    if record is None or record.life is not LifeState.SYNCING or not is_static(record.pod):
+        return False
+    return told.status.phase is not None and told.status.phase.is_terminal
 
 
 @typed

@@ -218,10 +218,10 @@ class Lives:
         match record.life:
             case LifeState.WAITING:
                 return Next(record=record, again_at_s=record.tries_at_s)
+            case LifeState.SYNCING | LifeState.TERMINATING if self._is_unheard(want):
+                return Next(record=record)
             case LifeState.SYNCING:
                 answer = self._synced(record, observed, view)
-            case LifeState.TERMINATING if self._is_unheard(want):
-                return Next(record=record)
             case LifeState.TERMINATING:
                 busy_s = _busy_until_s(view, policy)
                 answer = end(

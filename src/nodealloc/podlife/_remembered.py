@@ -12,6 +12,7 @@ from nodealloc.podlife._codec import POD_ROWS, manifest_of, record_to_checkpoint
 from nodealloc.podlife._record import EndingKind, PodRecord
 from nodealloc.podlife._restarts import Restarts
 from nodealloc.podlife._rules import Rules
+from nodealloc.podlife._taken_up import as_a_kubelet_finds
 from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podlife._worlds import Worlds
 from nodealloc.podspec import Pod, is_static
@@ -42,8 +43,10 @@ class RememberedPods:
             if is_refused and is_static(was.pod) and not self._rules.keeps_refusals:
                 continue
             record = was if self._rules.keeps_delays else was.but(restarts=Restarts())
-            if not self._rules.remembers_pods and record.life is LifeState.TERMINATING:
-                record = record.but(grace_s=None, deadline_s=None, stopping={}, pre_stop={}, told_by_s=None)
+            if not self._rules.remembers_pods:
+                if was.life is LifeState.FINISHED and is_static(was.pod):
+                    continue
+                record = as_a_kubelet_finds(record, self._now())
             self._worlds.pods.put(uid, record, by="remembered")
             want = PodWanted(
                 pod=record.pod, said_unix_s=record.noticed_unix_s, is_said=False, pokes=record.pokes

@@ -67,7 +67,9 @@ class Rules:
         remembers_pods: A pod that was ending as the agent ended, or whose manifest went
             meanwhile, ends with its own grace and hooks. For a kubelet only the runtime
             knows it: it has a second, no hook runs, and all of it is stopped at once; one
-            that is still being deleted has its whole grace anew.
+            that is still being deleted has its whole grace anew. A static pod whose manifest is
+            there is active from then on, goes on though it was ending, and starts again if its policy
+            says so though it had ended; stops and hooks that were under way are forgotten.
         knows_removed: A pod of an API server that is gone from there, as after a deletion
             without grace, ends with its own grace. For a kubelet it has a second.
         stops_ready: A sandbox that has ended is not stopped again when its pod ends. The

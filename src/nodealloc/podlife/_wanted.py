@@ -11,7 +11,8 @@ from nodealloc._fields import fields_but
 from nodealloc._frozen import Frozen, extended, freeze
 from nodealloc.podlife._record import Ending, EndingKind
 from nodealloc.podlife._rules import Rules
-from nodealloc.podspec import Container, Pod, is_static
+from nodealloc.podlife._taken_up import as_listed, as_the_runtime_knows
+from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodListing
 
 __all__ = ["PodWanted", "orphaned", "poked", "removed", "said", "unsaid"]
@@ -86,7 +87,7 @@ def unsaid(want: PodWanted, rules: Rules, /) -> PodWanted:
     if rules.remembers_pods:
         return attrs.evolve(want, is_removed=True)
     ends = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=_UNKNOWN_S))
-    return attrs.evolve(ends, is_removed=True, pod=_as_the_runtime_knows(want.pod))
+    return attrs.evolve(ends, is_removed=True, pod=as_the_runtime_knows(want.pod))
 
 
 def poked(want: PodWanted, container: str, /) -> PodWanted:
@@ -97,23 +98,8 @@ def poked(want: PodWanted, container: str, /) -> PodWanted:
 
 def orphaned(listing: PodListing, unix_s: float, /) -> PodWanted | None:
     """Of a pod that only the runtime knows; None where nothing of it says whose it is."""
-    owners = [one.pod for one in listing.sandboxes] + [one.pod for one in listing.containers]
-    if not owners:
-        return None
-    names = dict.fromkeys(one.name for one in listing.containers)
-    pod = Pod(
-        uid=listing.uid,
-        name=owners[0].name,
-        namespace=owners[0].namespace,
-        containers=tuple(Container(name=name) for name in names),
-    )
-    return PodWanted(pod=pod, said_unix_s=unix_s, is_orphan=True)
-
-
-def _as_the_runtime_knows(pod: Pod) -> Pod:
-    """Without hooks, and without an order among its containers."""
-    plain = tuple(Container(name=one.name, image=one.image) for one in pod.all_containers)
-    return attrs.evolve(pod, init_containers=(), containers=plain, ephemeral_containers=())
+    pod = as_listed(listing)
+    return None if pod is None else PodWanted(pod=pod, said_unix_s=unix_s, is_orphan=True)
 
 
 def _means_the_same(before: Pod, now: Pod) -> bool:

@@ -534,6 +534,76 @@ def test_how_a_pod_ends_that_was_ending_as_the_agent_was_killed(rules: Rules, gr
     assert node.running() == []
 
 
+@pytest.mark.parametrize(("rules", "life"), [(RIGHT, LifeState.FINISHED), (KUBELET, LifeState.SYNCING)])
+def test_how_long_a_static_pod_is_active_over_an_agents_restart(rules: Rules, life: LifeState) -> None:
+    """From its start; with a kubelet from the restart, and what was active for too long starts again."""
+    node = Node(rules=rules)
+    wanted = [pod(one, annotations=STATIC, active_deadline_seconds=10, grace_s=2) for one in ("u", "v")]
+    node.lives.put(wanted[0])
+    node.after(6)
+    node.lives.put(wanted[1])
+    node.after(6)
+    assert (node.life("u"), node.life("v")) == (LifeState.FINISHED, LifeState.SYNCING)
+    node.kill_agent()
+    for one in wanted:
+        node.lives.put(one)
+    node.lives.heard()
+    node.after(6)
+    assert (node.life("u"), node.life("v")) == (life, life)
+    assert len(node.running("u")) == len(node.running("v")) == (0 if rules is RIGHT else 1)
+    node.after(8)
+    assert (node.life("u"), node.life("v")) == (LifeState.FINISHED, LifeState.FINISHED)
+
+
+@pytest.mark.parametrize(("rules", "running"), [(RIGHT, []), (KUBELET, ["app#0"])])
+def test_a_static_pod_that_was_put_back_while_the_agent_was_away(rules: Rules, running: list[str]) -> None:
+    """It was ending, and does; a kubelet that starts finds a manifest and what runs of it."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(annotations=STATIC))
+    node.after(1)
+    node.executor.held.add("stop")
+    node.lives.remove("u")
+    node.after(3)
+    node.executor.held.clear()
+    node.kill_agent()
+    node.lives.put(pod(annotations=STATIC))
+    node.lives.heard()
+    node.after(40)
+    assert node.running() == running
+
+
+def test_a_pod_that_ended_and_went_while_the_agent_was_away() -> None:
+    """By a kubelet's rules nothing of it starts before it is known whether a source has it."""
+    node = Node(rules=KUBELET)
+    node.lives.heard()
+    node.lives.put(pod(annotations=STATIC))
+    node.after(1)
+    node.exit("app", 1)
+    node.kill_agent()
+    node.after(5)
+    node.lives.heard()
+    node.after(5)
+    assert len([one for one in node.calls() if one.startswith("create_container")]) == 1
+
+
+@pytest.mark.parametrize(("rules", "count"), [(RIGHT, 2), (KUBELET, 1)])
+def test_whether_a_hook_that_an_agents_end_interrupted_runs_again(rules: Rules, count: int) -> None:
+    """It does; a kubelet runs it once."""
+    hook = Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=("wait",))))
+    node = Node(rules=rules)
+    node.executor.held.add("post-start")
+    web = pod(containers=(Container(name="app", image="busybox", lifecycle=hook),))
+    node.lives.put(web)
+    node.after(3)
+    (call,) = node.executor.parked
+    node.kill_agent()
+    node.lives.put(web)
+    node.after(5)
+    call()
+    assert len(node.hooks.calls) == count
+
+
 @pytest.mark.parametrize(("rules", "hooks"), [(RIGHT, 1), (KUBELET, 0)])
 def test_whether_a_pod_that_went_while_the_agent_was_away_has_its_hooks(rules: Rules, hooks: int) -> None:
     """It has; for a kubelet only the runtime knows it."""
