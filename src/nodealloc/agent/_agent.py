@@ -184,7 +184,7 @@ class Agent(Group):
                 self._forget(uid)
                 continue
             if self._probing is not None:
-                self._probing.put(facts.pod, facts.life)
+                self._probing.put(facts.asked or facts.pod, facts.life)
             self._say_ending(facts.pod, facts.life, facts.ending)
 
     def _say_ending(self, pod: Pod, life: LifeState, ending: Ending | None) -> None:

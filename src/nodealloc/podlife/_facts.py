@@ -13,7 +13,7 @@ from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._observed import with_lost
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord, Unheeded
 from nodealloc.podlife._rules import RIGHT, Rules
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import PodKnown, PodReport, RunState
 from nodealloc.verdicts import NotYet
 
@@ -48,6 +48,8 @@ class PodFacts:
         containers: By name.
         unheeded: What the runtime said that it did, and its listing shows undone; it is asked again.
         looks: How often a kubelet has looked at it; 0 by the right rules, which tell all the time.
+        asked: The form by whose probes it is asked; None for that of `pod`. By a kubelet's rules a container
+            keeps the probes that it had first (`Rules.follows_edits`).
     """
 
     pod: Pod
@@ -62,6 +64,7 @@ class PodFacts:
     )
     unheeded: tuple[Unheeded, ...] = ()
     looks: int = 0
+    asked: Pod | None = None
 
     @property
     def report(self) -> PodReport | None:
@@ -135,12 +138,32 @@ def _as_looked_at(now: PodFacts, before: PodFacts | None) -> PodFacts:
     return attrs.evolve(now, known=attrs.evolve(now.known, report=attrs.evolve(report, containers=begun)))
 
 
+def _asked_as_before(now: PodFacts, before: PodFacts | None) -> PodFacts:
+    """With the probes that its containers had first, as long as it is the same pod that runs."""
+    if before is None or (before.life.is_ending and not now.life.is_ending):
+        return now
+    first = before.asked or before.pod
+    if first is now.pod:
+        return now
+    had = {one.name: one for one in first.all_containers if _has_probes(one)}
+    asked = attrs.evolve(
+        now.pod,
+        containers=tuple(had.get(one.name, one) for one in now.pod.containers),
+        init_containers=tuple(had.get(one.name, one) for one in now.pod.init_containers),
+    )
+    return now if asked == now.pod else attrs.evolve(now, asked=first if asked == first else asked)
+
+
+def _has_probes(one: Container) -> bool:
+    return any((one.startup_probe, one.liveness_probe, one.readiness_probe))
+
+
 class Telling:
     """A `Domain` without steps: what is remembered of pods, to what others know of them.
 
     Args:
         known: What is known of their containers.
-        rules: `tells_meanwhile`.
+        rules: `tells_meanwhile`, `follows_edits`.
     """
 
     def __init__(self, known: Near[str, str, PodKnown], rules: Rules = RIGHT) -> None:
@@ -152,6 +175,8 @@ class Telling:
         if view.want is None:
             return Plan(have=None)
         facts = facts_of(view.want, view.of(self._known).get(view.key))
+        if not self._rules.follows_edits:
+            facts = _asked_as_before(facts, view.have)
         if self._rules.tells_meanwhile:
             return Plan(have=facts)
         if facts.life is LifeState.SYNCING and not facts.looks:

@@ -95,7 +95,8 @@ class Probing(Group, Generic[Seen]):
         self._wanted: World[str, ProbedPod] = World("probed pods")
         heard: World[str, Heards] = World("probe answers")
         for uid, verdicts in (remembered or {}).items():
-            self.verdicts.put(uid, verdicts, by="remembered")
+            stood = verdicts if rules.tells_answers_alone else verdicts.without_startup()
+            self.verdicts.put(uid, stood, by="remembered")
             self._wanted.put(uid, ProbedPod(), by="remembered")
         time_: Clock = SystemClock() if clock is None else clock
         running = ThreadExecutor("probe") if executor is None else executor

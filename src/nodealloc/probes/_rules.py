@@ -20,7 +20,9 @@ class Rules:
             killed at its first failure, or ready at its first success.
         tells_answers_alone: A verdict comes of answers and of nothing else. The
             kubelet makes one up for an instance that nobody has asked (alive, not
-            ready), for one that ended (failed) and for a pod that is deleted (well).
+            ready), for one that ended (failed) and for a pod that is deleted (well); after
+            its start nobody has been asked, so that what has a startup probe has to pass it
+            again, and is not ready until then.
         spares_unknown: An answer that says nothing counts for nothing. For the
             kubelet it is a failure.
         follows_sidecars: A sidecar that ended is asked again once it runs again,

@@ -133,6 +133,15 @@ class PodVerdicts:
         """Readiness, likewise."""
         return dict(self._known(lambda one: one.readiness))
 
+    def without_startup(self) -> PodVerdicts:
+        """Without those of instances with a startup probe: a kubelet that starts again asks them anew."""
+        kept = {
+            one: verdicts
+            for one, verdicts in self.by_container.items()
+            if isinstance(verdicts.startup, NoProbe)
+        }
+        return PodVerdicts(uid=self.uid, by_container=kept)
+
     def of(self, container_id: str, /) -> ContainerVerdicts | None:
         """Of one instance; None for one that has no probes, or that nobody has heard of."""
         return self.by_container.get(container_id)

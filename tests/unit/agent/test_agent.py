@@ -807,6 +807,23 @@ def test_a_kubelet_forgets_whom_it_refused(tmp_path: Path) -> None:
     assert other.told_of(node.lives, KUBELET).keys() == {"web"}
 
 
+def test_a_kubelet_forgets_how_a_static_pod_ended_that_is_looked_at_anew(tmp_path: Path) -> None:
+    """By its rules; an agent keeps what was told."""
+    node = Node(tmp_path)
+    static = {"kubernetes.io/config.source": "file"}
+    node.source.pods = [pod("web")]
+    for one in ("file", "well"):
+        node.lives.put(attrs.evolve(pod(one), annotations=static))
+    node.after(3)
+    was = Remembered.read(node.store, now=node.now())
+    failed = attrs.evolve(was.told["web"], status=PodStatus(phase=PodPhase.FAILED))
+    other = attrs.evolve(was, told={**was.told, "web": failed, "file": failed, "gone": failed})
+    assert other.told_of(node.lives, LifeRules()).keys() == {"web", "file", "well", "gone"}
+    assert other.told_of(node.lives, KUBELET).keys() == {"web", "well"}
+    forgets_ends = attrs.evolve(LifeRules(), remembers_pods=False)
+    assert other.told_of(node.lives, forgets_ends).keys() == {"web", "well", "gone"}
+
+
 def test_wrong_parts_are_named(tmp_path: Path) -> None:
     """Which argument, and what it should be."""
     node = Node(tmp_path)

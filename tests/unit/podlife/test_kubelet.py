@@ -11,7 +11,15 @@ from nodealloc.podlife import KUBELET, LifePolicy, PodFacts, PodRecord, Preparat
 from nodealloc.podlife._details import StopContainer
 from nodealloc.podlife._record import HookState
 from nodealloc.podlife._stops import Due, steps_to_stop
-from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod, RestartPolicy
+from nodealloc.podspec import (
+    Container,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    Pod,
+    Probe,
+    RestartPolicy,
+)
 from nodealloc.runtime import ContainerRecord, RunState, RuntimeRefusedError, RuntimeUnavailableError
 from nodealloc.verdicts import Admitted, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
@@ -425,6 +433,33 @@ def test_when_a_pod_starts_whose_name_is_free_again(rules: Rules, is_early: bool
     assert (node.running("new") == ["app#0"]) is is_early
     node.after(8)
     assert node.running("new") == ["app#0"]
+
+
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+def test_by_whose_probes_a_container_is_asked_after_an_edit(rules: Rules) -> None:
+    """By those that it has; with a kubelet by those that it had first, if any, until its pod ends."""
+    first, second = (Probe(exec=ExecAction(command=(word,))) for word in ("one", "two"))
+    asked, bare = Container(name="asked", image="busybox", readiness_probe=first), TWO[0]
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(containers=(asked, bare), annotations=STATIC))
+    node.after(2)
+    assert facts(node).asked is None
+    edited = tuple(attrs.evolve(one, readiness_probe=second, args=("x",)) for one in (asked, bare))
+    for number in range(2):
+        node.lives.put(pod(containers=edited, annotations={**STATIC, "number": str(number)}))
+        node.after(2)
+        now = facts(node)
+        assert now.pod.containers == edited
+        probes = [one.readiness_probe for one in (now.asked or now.pod).containers]
+        assert probes == ([second, second] if rules is RIGHT else [first, second])
+    if rules is KUBELET:
+        node.lives.remove("u")
+        node.after(1)
+        node.lives.put(pod(containers=edited, annotations=STATIC))
+        node.after(60)
+        assert facts(node).life is LifeState.SYNCING
+        assert facts(node).asked is None
 
 
 @pytest.mark.parametrize(("rules", "running"), [(RIGHT, ["app#2"]), (KUBELET, [])])

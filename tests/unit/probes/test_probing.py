@@ -682,6 +682,25 @@ def test_a_restart_moves_no_verdict(kind: ReplyKind) -> None:
     assert len(node.executor) == 1
 
 
+@pytest.mark.parametrize("rules", [Rules(), KUBELET])
+def test_whether_a_restart_asks_for_startup_again(rules: Rules) -> None:
+    """It does not; with a kubelet what has a startup probe has to pass it again, and is not ready before."""
+    each = probe(period_seconds=2)
+    both = pod("both", container(startup_probe=each, readiness_probe=each))
+    node = Node(rules=rules)
+    node.run(both, "c1")
+    node.run(READY, "c2")
+    node.after(5.0)
+    well = ContainerVerdicts(startup=Passed(), readiness=Passed())
+    assert (node.of("both", "c1"), node.of("web", "c2")) == (well, ContainerVerdicts(readiness=Passed()))
+    node.restart()
+    assert node.of("both", "c1") == (well if rules == Rules() else None)
+    assert node.of("web", "c2") == ContainerVerdicts(readiness=Passed())
+    node.probing.put(both)
+    node.after(5.0)
+    assert node.of("both", "c1") == well
+
+
 def test_after_a_restart_a_started_container_goes_on_and_a_failed_one_is_still_to_be_killed() -> None:
     """Startup is not asked again, nor is who failed; a delay that was over is over."""
     node = Node()
