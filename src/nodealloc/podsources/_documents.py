@@ -14,7 +14,8 @@ from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.podsources._rounding import in_thousandths
 from nodealloc.podsources._static import HASH
-from nodealloc.podsources._validity import faults_of, windows_faults
+from nodealloc.podsources._validity import faults_of
+from nodealloc.podsources._windows_validity import windows_faults
 from nodealloc.podspec import Pod
 
 __all__ = ["pod_in", "pods_in"]

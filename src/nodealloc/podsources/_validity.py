@@ -13,7 +13,7 @@ from nodealloc.podspec import NodeSelectorOperator, api_faults
 if TYPE_CHECKING:
     from nodealloc.podspec import Container, Pod
 
-__all__ = ["faults_of", "windows_faults"]
+__all__ = ["faults_of"]
 
 _TERMS: Final = (
     "$.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
@@ -41,24 +41,6 @@ def faults_of(pod: Pod, /, *, is_kubelets: bool = False) -> tuple[Fault, ...]:
         found.append(Fault("$.spec.ephemeralContainers", what))
     found.extend(_kubelets(pod) if is_kubelets else _numbers(pod))
     return (*found, *api_faults(pod))
-
-
-def windows_faults(manifest: object, /) -> Iterator[Fault]:
-    """Options for Windows in a manifest that says it is for Linux; of others they are left out.
-
-    Source: Kubernetes v1.32 ``pkg/apis/core/validation``.
-    """
-    spec = fields_of(fields_of(manifest).get("spec"))
-    if fields_of(spec.get("os")).get("name") != "linux":
-        return
-    contexts = {"$.spec": spec.get("securityContext")}
-    for kind in ("initContainers", "containers"):
-        for index, one in enumerate(items_of(spec.get(kind))):
-            contexts[f"$.spec.{kind}[{index}]"] = fields_of(one).get("securityContext")
-    for where, context in contexts.items():
-        if fields_of(context).get("windowsOptions") is not None:
-            what = "os.name says linux, which has none; leave one of the two out"
-            yield Fault(f"{where}.securityContext.windowsOptions", what)
 
 
 def _numbers(pod: Pod) -> Iterator[Fault]:

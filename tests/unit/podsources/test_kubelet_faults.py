@@ -155,6 +155,71 @@ def test_options_for_windows_are_none_for_linux(
     assert found == ([] if is_right else [f"{at}securityContext.windowsOptions"])
 
 
+@pytest.mark.parametrize(
+    ("options", "at"),
+    [
+        ({}, ""),
+        ({"gmsaCredentialSpecName": "a.b-1", "gmsaCredentialSpec": "x", "runAsUserName": "me"}, ""),
+        ({"gmsaCredentialSpecName": "A_b"}, "gmsaCredentialSpecName"),
+        ({"gmsaCredentialSpecName": ""}, "gmsaCredentialSpecName"),
+        ({"gmsaCredentialSpec": ""}, "gmsaCredentialSpec"),
+        ({"gmsaCredentialSpec": "x" * 65536}, ""),
+        ({"gmsaCredentialSpec": "x" * 65537}, "gmsaCredentialSpec"),
+        ({"gmsaCredentialSpec": 1}, "gmsaCredentialSpec"),
+        ({"runAsUserName": ""}, "runAsUserName"),
+        ({"runAsUserName": "a\tb"}, "runAsUserName"),
+        ({"runAsUserName": "NT AUTHORITY\\SYSTEM"}, ""),
+        ({"runAsUserName": "my-very-long.domain.test\\me"}, ""),
+        ({"runAsUserName": "a\\b\\c"}, "runAsUserName"),
+        ({"runAsUserName": "\\me"}, "runAsUserName"),
+        ({"runAsUserName": ".a\\me"}, "runAsUserName"),
+        ({"runAsUserName": "no_domain_of_that_length\\me"}, "runAsUserName"),
+        ({"runAsUserName": "a." * 127 + "aa\\me"}, "runAsUserName"),
+        ({"runAsUserName": "a\\"}, "runAsUserName"),
+        ({"runAsUserName": "x" * 104}, ""),
+        ({"runAsUserName": "x" * 105}, "runAsUserName"),
+        ({"runAsUserName": ". ."}, "runAsUserName"),
+        ({"runAsUserName": "me@home"}, "runAsUserName"),
+        ({"hostProcess": "yes"}, "hostProcess"),
+        ([], "-"),
+    ],
+)
+def test_what_a_kubelet_refuses_of_options_for_windows(options: object, at: str) -> None:
+    """What makes no sense there is refused for any node."""
+    where = "securityContext.windowsOptions"
+    found = _faults({"securityContext": {"windowsOptions": options}}, is_lenient=True)
+    assert found == ([] if not at else [where if at == "-" else f"{where}.{at}"])
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_containers", "has_network", "found"),
+    [
+        (None, [None, None], False, []),
+        (False, [False, None], False, []),
+        (True, [None, True], True, []),
+        (None, [True, True], True, []),
+        (True, [True, True], False, ["hostNetwork"]),
+        (True, [False, None], True, ["containers[0].securityContext.windowsOptions.hostProcess", "$.spec"]),
+        (None, [True, None], True, ["$.spec"]),
+        (None, [True, None], False, ["$.spec", "hostNetwork"]),
+    ],
+)
+def test_processes_of_a_windows_host_are_all_containers_of_a_pod(
+    of_pod: bool | None, of_containers: list[bool | None], has_network: bool, found: list[str]
+) -> None:
+    """As the pod says, and with the network of the node."""
+
+    def context(said: bool | None) -> dict[str, Any]:
+        return {} if said is None else {"securityContext": {"windowsOptions": {"hostProcess": said}}}
+
+    spec: dict[str, Any] = {
+        **context(of_pod),
+        "hostNetwork": has_network,
+        "containers": [{**APP, "name": f"c{n}", **context(one)} for n, one in enumerate(of_containers)],
+    }
+    assert _faults(spec, is_lenient=True) == found
+
+
 def test_a_claim_is_named_for_the_pod_on_its_node() -> None:
     """What is made for a static pod has the node's name in it."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
