@@ -522,6 +522,15 @@ def test_an_image_that_names_nobody_runs_as_root() -> None:
         assert (box.user, box.group) == (None, group)
 
 
+def test_whose_ports_lead_to_a_pod() -> None:
+    """Those of sidecars, too; a kubelet looks at main containers alone."""
+    side = {"name": "side", "restartPolicy": "Always", "ports": [{"containerPort": 81, "hostPort": 8081}]}
+    of = pod({"ports": [{"containerPort": 80}]}, initContainers=[side])
+    for as_kubelet, ports in ((False, [81, 80]), (True, [80])):
+        box = sandbox_config(of, attempt=0, node=attrs.evolve(NODE, as_kubelet=as_kubelet))
+        assert [one.container_port for one in box.ports] == ports
+
+
 def test_proc_is_masked_unless_asked_otherwise() -> None:
     """Both lists go."""
     assert "/proc/kcore" in configured().security.masked_paths

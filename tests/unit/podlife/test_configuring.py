@@ -76,6 +76,16 @@ def test_a_pod_with_the_nodes_network_has_its_addresses() -> None:
     assert config.env["IP"] == "192.0.2.7"
 
 
+def test_what_a_kubelet_without_an_api_server_tells_static_pods_of_their_address() -> None:
+    """Nothing where that is the node's; from anywhere else they have it."""
+    kubelets = NodeConfiguration(attrs.evolve(NODE, as_kubelet=True), host_ips=("192.0.2.7",))
+    shared = attrs.evolve(WEB, host_network=True)
+    static = attrs.evolve(shared, annotations={"kubernetes.io/config.source": "file"})
+    for of, ip in ((shared, "192.0.2.7"), (static, ""), (WEB, "10.1.0.5")):
+        report = PodReport(uid="u") if of.host_network else REPORT
+        assert kubelets.container(PodRecord(pod=of), of.containers[0], 0, "i", report).env["IP"] == ip
+
+
 def test_a_pod_is_told_the_addresses_of_its_nodes_family_first() -> None:
     """One of each family, however many the runtime reports and in whatever form."""
     report = PodReport(uid="u", ips=("10.1.0.5", "FD00:0::5", "10.1.0.6"))

@@ -17,6 +17,7 @@ from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError, RootForbiddenError
 from nodealloc.podlife._configuration._node import ContainerRunOptions, ImageFacts, PodAddresses
 from nodealloc.podlife._configuration._sandbox_config import sandbox_config
+from nodealloc.podspec import is_static
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._files import PodFiles
@@ -110,7 +111,7 @@ class NodeConfiguration:
     ) -> ContainerConfig:
         """What a container is made from; raises `ContainerConfigError`. The files that it mounts are made."""
         pod, given = record.pod, _options_given(record.provided)
-        own_ips = told_addresses(self._host_ips if pod.host_network else report.ips, self._host_ips)
+        own_ips = told_addresses(self._ips_of(pod, report), self._host_ips)
         hosts = hosts_file(pod, own_ips, self._node)
         addresses = PodAddresses(pod_ips=own_ips, host_ips=self._host_ips)
         options = _options_of(given, container)
@@ -141,6 +142,12 @@ class NodeConfiguration:
         return linux_resources(
             record.pod, container, self._node, _options_of(_options_given(record.provided), container)
         )
+
+    def _ips_of(self, pod: Pod, report: PodReport) -> tuple[str, ...]:
+        """Its own or its node's; a kubelet without an API server tells those of the node to nobody."""
+        if not pod.host_network:
+            return report.ips
+        return () if self._node.as_kubelet and is_static(pod) else self._host_ips
 
     def _with_sub_paths(
         self, pod: Pod, container: Container, addresses: PodAddresses, options: ContainerRunOptions

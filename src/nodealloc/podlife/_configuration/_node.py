@@ -45,9 +45,10 @@ class NodeSettings:
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.
         limits: How requests and limits become numbers of the kernel.
         as_kubelet: Whether `hostUsers` of a static pod is refused whatever it says, a sandbox has its
-            pod's group also where there is no user, with which it is not made, and a variable
-            tells an init container's missing limit, asked for by name, as 0 in place of what is
-            allocatable.
+            pod's group also where there is no user, with which it is not made, ports of sidecars
+            do not lead to the pod, and a variable tells an init container's missing limit, asked
+            for by name, as 0 in place of what is allocatable, and nothing as the address of a
+            static pod with the node's network.
 
     Raises:
         ConfigurationError: No name, a name server that is no IP address, or a directory

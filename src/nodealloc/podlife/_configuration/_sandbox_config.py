@@ -66,7 +66,7 @@ def sandbox_config(
         privileged=any(_is_privileged(one) for one in (*pod.all_containers, *pod.ephemeral_containers)),
         labels=pod.labels,
         annotations=pod.annotations,
-        ports=tuple(port for one in _serving(pod) for port in _ports(one)),
+        ports=tuple(port for one in _serving(pod, node) for port in _ports(one)),
         user=asked.run_as_user if asked else None,
         group=_group(asked, node),
         groups=(*pod_groups(pod), *groups),
@@ -100,8 +100,10 @@ def _is_privileged(container: Container) -> bool:
     return container.security_context is not None and bool(container.security_context.privileged)
 
 
-def _serving(pod: Pod) -> tuple[Container, ...]:
-    """Whose ports lead to the pod: its containers and sidecars."""
+def _serving(pod: Pod, node: NodeSettings) -> tuple[Container, ...]:
+    """Whose ports lead to the pod: its containers and, but for a kubelet, its sidecars."""
+    if node.as_kubelet:
+        return pod.containers
     return (*(one for one in pod.init_containers if one.restartable), *pod.containers)
 
 
