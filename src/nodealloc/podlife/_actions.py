@@ -98,7 +98,8 @@ def _in_new_sandbox(draft: Draft, need: SandboxNeed) -> None:
     starting: list[Container] = []
     for one in pod.containers:
         latest = newest.get(one.name)
-        if pod.restart_policy is _POLICY_ON_FAILURE and latest is not None and latest.succeeded:
+        is_done = latest is not None and latest.succeeded and latest.id not in draft.seen.owed
+        if pod.restart_policy is _POLICY_ON_FAILURE and is_done:
             draft.why[one.name] = Why.SUCCEEDED
         else:
             starting.append(one)
@@ -210,6 +211,8 @@ def _may_restart(draft: Draft, latest: Latest | None) -> tuple[Why, bool]:
     if latest.state is _CREATED:
         return Why.CREATED, True
     policy = draft.pod.restart_policy
+    if latest.id in draft.seen.owed:
+        return Why.ENDED, True
     if policy is _POLICY_NEVER:
         return (Why.SUCCEEDED if latest.succeeded else Why.STAYS_ENDED), False
     if policy is _POLICY_ON_FAILURE and latest.succeeded:

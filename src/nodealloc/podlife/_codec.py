@@ -71,6 +71,7 @@ class _Row:
     resized: Mapping[str, str] = attrs.field(validator=freeze)
     pokes: Mapping[str, int] = attrs.field(validator=freeze)
     begun: Mapping[str, Begun] = attrs.field(factory=Frozen[str, Begun], validator=freeze)
+    owed: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
 
 
 _SAME: Final = (
@@ -87,6 +88,7 @@ _SAME: Final = (
     "completed",
     "post_start",
     "pre_stop",
+    "owed",
     "resized",
     "pokes",
 )

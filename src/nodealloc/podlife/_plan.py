@@ -108,6 +108,7 @@ class PodSeen:
         ends: Container name to its newest end, kept from before the runtime forgot it.
         held: Container name to what its start waits for.
         resized: Container id to the `Definitions.resources` that it was given since it was made.
+        owed: Ids of instances that were stopped to start again: how they ended says nothing of that.
         is_deleted: Somebody has asked for the pod's end; a deletion timestamp says so too.
     """
 
@@ -118,6 +119,7 @@ class PodSeen:
     ends: Mapping[str, ContainerEnd] = attrs.field(factory=Frozen[str, ContainerEnd], validator=freeze)
     held: Mapping[str, Held] = attrs.field(factory=Frozen[str, Held], validator=freeze)
     resized: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    owed: frozenset[str] = frozenset()
     is_deleted: bool = False
 
 

@@ -192,6 +192,7 @@ class PodRecord:
         stopping: Container id to a stop that was decided while the pod goes on.
         post_start: Container id to how far its hook has come.
         pre_stop: Container id to how far its hook has come.
+        owed: Container name to an instance of it that was stopped to start again.
         resized: Container id to the resources that it was given since it was made.
         pokes: Pokes that were answered.
         edition_ready: Preparation to the edition that it is ready for; forgotten with the process.
@@ -235,6 +236,7 @@ class PodRecord:
     stopping: Mapping[str, Stopping] = attrs.field(factory=Frozen[str, Stopping], validator=freeze)
     post_start: Mapping[str, HookState] = attrs.field(factory=Frozen[str, HookState], validator=freeze)
     pre_stop: Mapping[str, HookState] = attrs.field(factory=Frozen[str, HookState], validator=freeze)
+    owed: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     resized: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     pokes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
     # From here on nothing is stored.

@@ -240,7 +240,8 @@ def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
         and acted.id not in hooks
     ):
         hooks = extended(hooks, acted.id, HookState.WAITS)
-    return after.but(starting=starting, images=images, post_start=hooks)
+    owed = reduced(after.owed, name) if name in after.owed else after.owed
+    return after.but(starting=starting, images=images, post_start=hooks, owed=owed)
 
 
 def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRecord:

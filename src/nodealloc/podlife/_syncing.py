@@ -35,6 +35,7 @@ _EDITED: Final = frozenset({Why.CHANGED, Why.NOT_NAMED})
 """Why a container is stopped for an edit."""
 
 _NOTHING: Final[Mapping[str, bool]] = Frozen[str, bool]()
+_NO_IDS: Final = frozenset[str]()
 _NOBODY: Final[Mapping[str, frozenset[str]]] = Frozen[str, frozenset[str]]()
 
 
@@ -167,6 +168,7 @@ def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSe
         ends=turn.observed.ends,
         held=held_starts(turn, record),
         resized=record.resized,
+        owed=frozenset(record.owed.values()) if record.owed else _NO_IDS,
     )
 
 
@@ -304,12 +306,14 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
 
     For a kubelet's next one when the one before it has gone.
     """
-    stopping, stopped = record.stopping, record.stopped
+    stopping, stopped, owed = record.stopping, record.stopped, record.owed
     if not (turn.rules.tells_meanwhile or plan.ends):
         to_stop = () if stopping else to_stop[:1]
     for stop in to_stop:
         if stop.container_id not in stopping:
             grace_s = _grace_s(record.pod, stop)
+            if _starts_again(plan, stop, turn.rules):
+                owed = extended(owed, stop.name, stop.container_id)
             if not turn.rules.counts_stopped:
                 stopped = extended(stopped, stop.name, stop.container_id)
             stopping = extended(
@@ -323,7 +327,19 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
                     message=stop.message,
                 ),
             )
-    return record if stopping is record.stopping else record.but(stopping=stopping, stopped=stopped)
+    if stopping is record.stopping:
+        return record
+    return record.but(stopping=stopping, stopped=stopped, owed=owed)
+
+
+def _starts_again(plan: PodPlan, stop: Stop, rules: Rules) -> bool:
+    """Whether a container is stopped to start again, whatever its policy says of how it ends."""
+    step = plan.step(stop.name)
+    if step is None or (plan.ends and not plan.makes_sandbox):
+        return False
+    # In another sandbox a kubelet remembers it of what starts there at once.
+    waits = plan.makes_sandbox and rules.tells_meanwhile and step.why is Why.WAITS_FOR_INIT
+    return step.start or step.held is not None or waits
 
 
 def _counting(record: PodRecord, plan: PodPlan, observed: Observed) -> PodRecord:

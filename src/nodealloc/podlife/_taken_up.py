@@ -25,7 +25,7 @@ def as_a_kubelet_finds(record: PodRecord, now: Moment, /) -> PodRecord:
         record: As it was remembered, of a pod that has not finished.
         now: This moment.
     """
-    record = record.but(stopping={}, pre_stop={}, post_start={})
+    record = record.but(stopping={}, pre_stop={}, post_start={}, owed={})
     if record.life is LifeState.TERMINATING:
         record = record.but(grace_s=None, deadline_s=None, told_by_s=None)
     if not is_static(record.pod):

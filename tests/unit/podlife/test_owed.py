@@ -1,0 +1,121 @@
+"""What is stopped to start again does, however it ends: its policy is asked about ends that nobody made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from nodealloc.podfacts import Exited, LifeState
+from nodealloc.podlife import KUBELET, Rules
+from nodealloc.podspec import Container, RestartPolicy
+from nodealloc.runtime import RunState
+from tests.unit.podlife_node import Node, NotingRuntime, Verdicts, pod
+
+BOTH = (Rules(), KUBELET)
+SIDE = Container(name="side", image="busybox")
+
+
+class Obedient(Node):
+    """A node whose containers leave with 0 when they are asked to end."""
+
+    def start_agent(self) -> None:
+        """With such a runtime."""
+        if not isinstance(self.runtime, _Leaving):
+            self.runtime = _Leaving(self)
+        super().start_agent()
+
+
+class _Leaving(NotingRuntime):
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        for one in self.inspect("u").containers:
+            if one.record.id == container_id and one.record.state is RunState.RUNNING:
+                self.exit(container_id, Exited(code=0))
+        super().stop_container(container_id, grace_s)
+
+
+def up(rules: Rules, policy: RestartPolicy, **more: Any) -> Obedient:
+    """A node on which a pod runs."""
+    node = Obedient(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(policy=policy, **more))
+    node.after(2)
+    return node
+
+
+@pytest.mark.parametrize("rules", BOTH)
+def test_what_failed_its_probe_starts_again_though_it_leaves_with_0(rules: Rules) -> None:
+    """With policy OnFailure, too; once, and its next end is its own."""
+    node = up(rules, RestartPolicy.ON_FAILURE)
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(5)
+    assert node.running() == ["app#1"]
+    node.exit("app", 0)
+    node.after(5)
+    assert node.life() is LifeState.FINISHED
+
+
+@pytest.mark.parametrize("rules", BOTH)
+def test_what_failed_its_probe_stays_ended_with_policy_never(rules: Rules) -> None:
+    """Nobody owes it a start."""
+    node = up(rules, RestartPolicy.NEVER)
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(5)
+    assert node.life() is LifeState.FINISHED
+    assert not node.record().owed
+
+
+@pytest.mark.parametrize("rules", BOTH)
+@pytest.mark.parametrize("policy", [RestartPolicy.NEVER, RestartPolicy.ON_FAILURE])
+def test_another_definition_is_started_whatever_the_policy(rules: Rules, policy: RestartPolicy) -> None:
+    """It is another container."""
+    app = Container(name="app", image="busybox")
+    node = up(rules, policy, containers=(app, SIDE))
+    node.lives.put(pod(policy=policy, containers=(attrs.evolve(app, image="other"), SIDE)))
+    node.after(5)
+    assert sorted(node.running()) == ["app#1", "side#0"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "with_init", "running"),
+    [
+        (BOTH[0], False, ["app#1"]),
+        (KUBELET, False, ["app#1"]),
+        (BOTH[0], True, ["app#1"]),
+        (KUBELET, True, []),
+    ],
+)
+def test_what_is_stopped_for_another_sandbox(rules: Rules, with_init: bool, running: list[str]) -> None:
+    """It starts there; a kubelet remembers what starts at once, not what waits for initialization."""
+    inits = (Container(name="init", image="busybox"),) if with_init else ()
+    node = up(rules, RestartPolicy.ON_FAILURE, containers=(SIDE, pod().containers[0]), init_containers=inits)
+    if with_init:
+        node.exit("init")
+        node.after(2)
+    node.exit("side")
+    node.after(2)
+    (box,) = node.runtime.inspect("u").sandboxes
+    node.runtime.put(attrs.evolve(box, record=attrs.evolve(box.record, is_ready=False)))
+    node.after(8)
+    if with_init:
+        node.exit("init")
+        node.after(8)
+    assert node.running() == running
+
+
+@pytest.mark.parametrize(("rules", "running"), [(BOTH[0], ["app#1"]), (KUBELET, [])])
+def test_whether_a_start_is_owed_over_an_agents_restart(rules: Rules, running: list[str]) -> None:
+    """It is; a kubelet has forgotten why the container ended."""
+    static = {"kubernetes.io/config.source": "file"}
+    node = up(rules, RestartPolicy.ON_FAILURE, annotations=static)
+    node.executor.held.add("start")
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(2)
+    assert node.running() == []
+    node.verdicts.drop("u")
+    node.kill_agent()
+    node.lives.put(pod(policy=RestartPolicy.ON_FAILURE, annotations=static))
+    node.lives.heard()
+    node.after(5)
+    assert node.running() == running
