@@ -314,7 +314,9 @@ class Decide:
             runtime=self.runtime,
             rules=self.rules,
         )
-        is_over = observed.is_over and is_terminal(status.phase)
+        # By a kubelet's rules what never began is Pending until all is done, and has failed then.
+        may_fail = not (observed.static or self.rules.ends_once_over)
+        is_over = observed.is_over and (may_fail or is_terminal(status.phase))
         if is_over and not observed.refused:
             status = end_status(
                 observed.pod,

@@ -168,6 +168,29 @@ def remembered(journal: MemoryJournal[JsonCheckpoint] | None) -> Mapping[str, To
     return rows_of(STATUS_ROWS, rows, told_from_checkpoint)
 
 
+@pytest.mark.parametrize(
+    ("rules", "static", "phase"),
+    [
+        (Rules(), False, PodPhase.FAILED),
+        (Rules(), True, PodPhase.FAILED),
+        (KUBELET, False, PodPhase.FAILED),
+        (KUBELET, True, PodPhase.PENDING),
+    ],
+)
+def test_the_end_of_a_pod_that_never_began(rules: Rules, static: bool, phase: PodPhase) -> None:
+    """It has failed; a kubelet leaves a static one as it was."""
+    never = Pod(
+        uid="u",
+        name="web",
+        init_containers=(Container(name="init"),),
+        containers=(Container(name="app"),),
+    )
+    ended = Observed(pod=never, life=LifeState.TERMINATED, static=static, report=PodReport(uid="u"))
+    told = Decide(rules=rules)(None, ended, 0.0)
+    assert told is not None
+    assert (told.status.phase, told.is_over) == (phase, phase is PodPhase.FAILED)
+
+
 def test_what_is_new_is_told_once() -> None:
     """Each change is told, in order; what is known again is not, and costs no call."""
     node = Node()
