@@ -135,6 +135,9 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
                 pod=detail.pod,
                 edition=have.edition + 1,
                 attempts=have.attempts,
+                # Delays are remembered by uid, and its containers are still there.
+                restarts=have.restarts,
+                ended=have.ended,
                 noticed_s=now_s,
                 noticed_unix_s=detail.said_unix_s,
             )

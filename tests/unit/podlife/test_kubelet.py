@@ -271,6 +271,27 @@ def test_a_pod_that_is_put_back_and_taken_away_again_does_not_come() -> None:
     assert "u" not in node.lives.pods
 
 
+def test_a_crash_loop_goes_on_when_its_pod_is_put_back_while_it_ends() -> None:
+    """By a kubelet's rules its delay is that of the uid."""
+    node = Node(rules=KUBELET)
+    node.lives.heard()
+    both = (Container(name="app", image="busybox"), Container(name="slow", image="busybox"))
+    node.lives.put(pod(containers=both, annotations=STATIC))
+    for _ in range(2):
+        node.after(1)
+        node.exit("app", 1)
+    node.after(1)
+    node.executor.held.add("stop")
+    node.lives.remove("u")
+    node.after(1)
+    node.lives.put(pod(containers=both, annotations=STATIC))
+    go_on(node)
+    node.after(6)
+    assert node.running() == ["slow#1"]
+    node.after(16)
+    assert node.running() == ["slow#1", "app#2"]
+
+
 def test_a_pod_that_comes_back_after_it_was_gone_counts_what_is_left() -> None:
     """By a kubelet's rules its sandbox is the next one; a container that was removed does not count."""
     node = Node(rules=KUBELET)
