@@ -26,7 +26,8 @@ from nodealloc.podlife._forms import as_wanted
 from nodealloc.podlife._going_on import goes_on, is_at_work
 from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
-from nodealloc.podlife._looking import Deciding, at_its_pace, later
+from nodealloc.podlife._look import later
+from nodealloc.podlife._looking import Deciding, at_its_pace
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation

@@ -20,15 +20,16 @@ from nodealloc.podlife._details import (
 )
 from nodealloc.podlife._grace import effective_grace_s, stops_after
 from nodealloc.podlife._life import LifeEvent
+from nodealloc.podlife._look import later
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._ports import Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import stop_sandbox
-from nodealloc.podlife._stops import Due, steps_to_stop
+from nodealloc.podlife._stops import Due, containers_of, steps_to_stop
 from nodealloc.podlife._syncing import Next
 from nodealloc.podlife._wanted import PodWanted
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Pod, is_static
 
 __all__ = ["asked_to_end", "clear_away", "end", "end_late", "reasons_to_end", "take_back"]
 
@@ -107,13 +108,14 @@ def end(
             it is asked to end before that, except what was before; None for no waiting.
         now_s: The present.
         policy: How patient to be.
-        rules: `skips_stopped`, `stops_ready`, `keeps_starts`.
+        rules: `skips_stopped`, `stops_ready`, `keeps_starts`, `follows_edits`.
     """
-    if observed.running:
+    asked = _asked(record, observed, rules)
+    if asked:
         # What is about to start may run, until a listing says that it does not.
         is_known = observed.is_shown and not is_busy
         doubtful = () if is_known or not rules.keeps_starts else tuple(record.starting)
-        due = _due(record, observed, doubtful, now_s=now_s, rules=rules)
+        due = _due(record, observed, asked, doubtful, now_s=now_s, rules=rules)
         if waits_until_s is not None:
             due = [one for one in due if one.record.id in record.stopping]
         stops = steps_to_stop(uid, record, due, now_s=now_s, policy=policy, rules=rules, doubtful=doubtful)
@@ -128,20 +130,49 @@ def end(
     if boxes and record.starting and (is_busy or not observed.is_shown) and now_s < deadline_s:
         # What was about to start may run: the end of its sandbox would leave it no time.
         return Next(record=record, again_at_s=deadline_s)
+    if boxes and observed.running and is_static(record.pod) and _is_removed(record):
+        # What it could not ask to end a kubelet tries again later, unless it hears of the pod before.
+        record = record.but(tries_at_s=later(now_s))
     if boxes:
         return Next(record=record, steps=tuple(stop_sandbox(uid, one, policy) for one in boxes))
+    if record.attempts and record.tries_at_s is not None and now_s < record.tries_at_s:
+        return Next(record=record, again_at_s=record.tries_at_s)
     if is_busy or not observed.is_shown:
         return Next(record=record)
     event = LifeEvent.CONTAINERS_GONE if record.made else LifeEvent.NOTHING_TO_TAKE_BACK
     return Next(record=attrs.evolve(record.moved(event), starting={}, stopping={}, images={}))
 
 
+def _is_removed(record: PodRecord) -> bool:
+    return record.ending is not None and record.ending.kind is EndingKind.REMOVED
+
+
+def _asked(record: PodRecord, observed: Observed, rules: Rules) -> frozenset[str]:
+    """Ids of containers that are asked to end; a kubelet knows nothing of those that its pod has no more.
+
+    They end with their sandbox.
+    """
+    running = frozenset(observed.running)
+    if rules.follows_edits:
+        return running
+    names = containers_of(record.pod)
+    reports = observed.report.containers
+    return frozenset(
+        [one.record.id for one in reports if one.record.id in running and one.record.name in names]
+    )
+
+
 def _due(
-    record: PodRecord, observed: Observed, doubtful: Collection[str], *, now_s: float, rules: Rules
+    record: PodRecord,
+    observed: Observed,
+    asked: Collection[str],
+    doubtful: Collection[str],
+    *,
+    now_s: float,
+    rules: Rules,
 ) -> list[Due]:
     """Who has to end, and until when."""
-    running = set(observed.running)
-    records = [one.record for one in observed.report.containers if one.record.id in running]
+    records = [one.record for one in observed.report.containers if one.record.id in asked]
     after = stops_after(record.pod, {*(one.name for one in records), *doubtful}, rules=rules)
     deadline_s = now_s if record.deadline_s is None else record.deadline_s
     grace_s = record.grace_s or 0.0

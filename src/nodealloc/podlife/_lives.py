@@ -233,7 +233,7 @@ class PodLives(Group):
         Until then nothing that ran before this program began is ended.
         """
         for uid in tuple(self.wanted.snapshot()):
-            self._alter(uid, lambda want: unsaid(want, self._rules), "heard")
+            self._alter(uid, partial(unsaid, rules=self._rules, listing=self._watch.seen.get(uid)), "heard")
         # What an earlier life forgot, and whose ends the watch had not forgotten yet when that ended.
         for uid in sorted(self._watch.pods.snapshot().keys() - self.wanted.snapshot().keys()):
             self._watch.forget(uid)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.runtime import RunState
 
-__all__ = ["Decided", "Look", "StartFailure"]
+__all__ = ["Decided", "Look", "StartFailure", "later"]
+
+_AGAIN_S: Final = 12.5
+"""After a look that did not bring a pod where it is to be, and until the next listing.
+
+A kubelet draws 10 to 15 s by lot; this is the middle.
+"""
+
+
+def later(now_s: float, /) -> float:
+    """When a kubelet tries again what it could not do now."""
+    return now_s + _AGAIN_S
 
 
 @attrs.frozen(kw_only=True)

@@ -15,19 +15,13 @@ import attrs
 
 from nodealloc._frozen import Frozen
 from nodealloc.podlife._details import Prune, Resize
-from nodealloc.podlife._look import Look, StartFailure
+from nodealloc.podlife._look import Look, StartFailure, later
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._syncing import Next
 from nodealloc.runtime import RunState
 
-__all__ = ["at_its_pace", "later"]
-
-_AGAIN_S: Final = 12.5
-"""After a look that did not bring a pod where it is to be, and until the next listing.
-
-A kubelet draws 10 to 15 s by lot; this is the middle.
-"""
+__all__ = ["at_its_pace"]
 
 
 class Deciding(Protocol):
@@ -81,11 +75,6 @@ def _decided(answer: Next) -> Next:
 
 _LISTED_S: Final = 1.0
 """What changed is seen when the runtime is listed next: so often, whatever is done between."""
-
-
-def later(now_s: float, /) -> float:
-    """When a kubelet tries again what it could not do now."""
-    return now_s + _AGAIN_S
 
 
 def _is_seen(look: Look, observed: Observed, now_s: float) -> bool:

@@ -48,7 +48,9 @@ def as_listed(listing: PodListing, /) -> Pod | None:
     )
 
 
-def as_the_runtime_knows(pod: Pod, /) -> Pod:
-    """Without hooks, and without an order among its containers."""
-    plain = tuple(Container(name=one.name, image=one.image) for one in pod.all_containers)
-    return attrs.evolve(pod, init_containers=(), containers=plain, ephemeral_containers=())
+def as_the_runtime_knows(pod: Pod, listing: PodListing | None = None, /) -> Pod:
+    """Without hooks, without an order among its containers, and with those that its manifest has no more."""
+    plain = {one.name: Container(name=one.name, image=one.image) for one in pod.all_containers}
+    for one in () if listing is None else listing.containers:
+        plain.setdefault(one.name, Container(name=one.name))
+    return attrs.evolve(pod, init_containers=(), containers=tuple(plain.values()), ephemeral_containers=())

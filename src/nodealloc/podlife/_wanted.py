@@ -80,14 +80,14 @@ def removed(want: PodWanted, grace_s: float | None, rules: Rules, /) -> PodWante
     return attrs.evolve(want, is_removed=True, again=None)
 
 
-def unsaid(want: PodWanted, rules: Rules, /) -> PodWanted:
-    """Every source was heard, and none has spoken of it."""
+def unsaid(want: PodWanted, /, *, rules: Rules, listing: PodListing | None) -> PodWanted:
+    """Every source was heard, and none has spoken of it; with what the runtime has of it."""
     if want.is_said or want.is_orphan:
         return want
     if rules.remembers_pods:
         return attrs.evolve(want, is_removed=True)
     ends = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=_UNKNOWN_S))
-    return attrs.evolve(ends, is_removed=True, pod=as_the_runtime_knows(want.pod))
+    return attrs.evolve(ends, is_removed=True, pod=as_the_runtime_knows(want.pod, listing))
 
 
 def poked(want: PodWanted, container: str, /) -> PodWanted:

@@ -78,8 +78,8 @@ FIRST = {
     "releases-before-end": Change(
         about="what a pod holds is given back while it runs",
         file="podlife/_ending.py",
-        old="    if observed.running:\n        # What",
-        new="    if observed.running and not record.stopping and record.life is None:\n        # What",
+        old="    if asked:\n        # What",
+        new="    if asked and not record.stopping and record.life is None:\n        # What",
         seeds="calm",
     ),
     "heard-at-once": Change(

@@ -456,6 +456,48 @@ def test_when_a_pod_starts_whose_name_is_free_again(rules: Rules, is_early: bool
     assert node.running("new") == ["app#0"]
 
 
+@pytest.mark.parametrize(
+    ("rules", "source", "asked", "soon"),
+    [(RIGHT, "file", 2, True), (KUBELET, "file", 1, False), (KUBELET, "api", 1, True)],
+)
+def test_the_end_of_a_pod_with_a_container_that_was_taken_out(
+    rules: Rules, source: str, asked: int, soon: bool
+) -> None:
+    """It was stopped with the edit; by a kubelet it ends with the sandbox, its static pod is over late."""
+    notes = {"kubernetes.io/config.source": source}
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(containers=TWO, annotations=notes))
+    node.after(2)
+    node.lives.put(pod(containers=TWO[:1], annotations=notes))
+    node.after(2)
+    assert node.running() == (["one#0"] if rules is RIGHT else ["one#0", "two#0"])
+    node.lives.remove("u")
+    node.after(6)
+    assert node.running() == []
+    assert len(node.stops) == asked
+    record = node.lives.pods.get("u")
+    assert (record is None or record.life is LifeState.FINISHED) is soon
+    node.after(14)
+    assert "u" not in node.lives.pods
+
+
+def test_what_was_taken_out_of_a_pod_that_went_while_a_kubelet_was_away() -> None:
+    """The runtime knows it: all of its containers are asked to end."""
+    node = Node(rules=KUBELET)
+    node.lives.heard()
+    node.lives.put(pod(containers=TWO, annotations=STATIC))
+    node.after(2)
+    node.lives.put(pod(containers=TWO[:1], annotations=STATIC))
+    node.after(2)
+    node.kill_agent()
+    node.after(2)
+    node.lives.heard()
+    node.after(4)
+    assert node.running() == []
+    assert len(node.stops) == 2
+
+
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
 def test_by_whose_probes_a_container_is_asked_after_an_edit(rules: Rules) -> None:
     """By those that it has; with a kubelet by those that it had first, if any, until its pod ends."""
