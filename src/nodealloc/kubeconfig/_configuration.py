@@ -30,7 +30,7 @@ NO_ROOM: Final = frozenset(
     kubeAPIQPS kubeReservedCgroup kubeletCgroups localStorageCapacityIsolation logging
     makeIPTablesUtilChains maxOpenFiles nodeLeaseDurationSeconds
     nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podCIDR
-    podsPerCore port protectKernelDefaults providerID qosReserved readOnlyPort
+    port protectKernelDefaults providerID qosReserved readOnlyPort
     registerWithTaints registryBurst registryPullQPS rotateCertificates runOnce
     serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
     shutdownGracePeriodCriticalPods streamingConnectionIdleTimeout systemCgroups systemReservedCgroup
@@ -64,6 +64,10 @@ def _features(gates: Mapping[str, bool]) -> str:
 
 def _at_least_one(value: int) -> str:
     return "" if value >= 1 else f"is {value}; give 1 or more"
+
+
+def _not_negative(value: int) -> str:
+    return "" if value >= 0 else f"is {value}; give 0 for any number, or more"
 
 
 def _is_part(value: float) -> str:
@@ -193,6 +197,7 @@ class KubeletConfig:
     resolv_conf: str = "/etc/resolv.conf"
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     max_pods: int = attrs.field(default=110, metadata=wire(check=_at_least_one, unset=0))
+    pods_per_core: int = attrs.field(default=0, metadata=wire(check=_not_negative))
     pod_pids_limit: int = -1
     cpu_cfs_quota: bool = attrs.field(default=True, metadata=wire("cpuCFSQuota"))
     cpu_cfs_quota_period_s: Seconds = attrs.field(default=Seconds(0.1), metadata=wire("cpuCFSQuotaPeriod"))

@@ -102,7 +102,7 @@ class NodePlan:
             )
         check_node(name)
         check_fields(config, unified=unified)
-        whole = {**capacity, **resources({"pods": config.max_pods})}
+        whole = {**capacity, **resources({"pods": _most_pods(config, machine)})}
         reservation = Reservation(
             kube_reserved=resources(config.kube_reserved),
             system_reserved=resources(config.system_reserved),
@@ -120,6 +120,13 @@ class NodePlan:
             tree=_tree(config, whole, reservation, pods),
             capacity=whole,
         )
+
+
+def _most_pods(config: KubeletConfig, machine: Machine) -> int:
+    """So many pods at most, and so many for each CPU. Source: kubelet ``nodestatus/setters.go``."""
+    if not config.pods_per_core:
+        return config.max_pods
+    return min(config.max_pods, config.pods_per_core * len(machine.online))
 
 
 def _app_armor(*, enabled: bool, rules: Rules | None) -> AppArmor:

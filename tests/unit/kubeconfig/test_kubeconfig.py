@@ -465,6 +465,16 @@ def test_words_that_mean_nothing_are_refused(tmp_path: Path, fields: dict[str, o
         planned(config(tmp_path, **fields), tmp_path)
 
 
+@pytest.mark.parametrize(("most", "per_core"), [(110, 0), (110, 3), (2, 3), (110, 1)])
+def test_how_many_pods_there_may_be(tmp_path: Path, most: int, per_core: int) -> None:
+    """So many, and so many for each CPU where that is said."""
+    plan = planned(config(tmp_path, maxPods=most, podsPerCore=per_core), tmp_path)
+    expected = min(most, per_core * len(MACHINE.online)) if per_core else most
+    assert plan.view.allocatable["pods"].value == expected
+    with pytest.raises(DecodeError, match="podsPerCore"):
+        config(tmp_path, podsPerCore=-1)
+
+
 def test_patience_follows_the_configuration(tmp_path: Path) -> None:
     """Back-off, time-outs and pulls at once."""
     fields = {
