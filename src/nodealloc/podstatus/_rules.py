@@ -25,7 +25,8 @@ class Rules:
             to start again beside a sidecar that runs.
         keeps_past: Restart counts never fall, and nobody guesses at them; how
             instances ended stands when the runtime has forgotten them. The kubelet
-            adds one when a container is lost, and believes the runtime afterwards.
+            adds one when a container is lost, and believes the runtime afterwards; what an
+            agent before this one told it does not know.
         asks_spec: Whether a container has a probe is what the pod says. The kubelet
             asks who probes, so that one that nobody probes yet is ready.
         keeps_health: A verdict on an instance that was told stands until there is

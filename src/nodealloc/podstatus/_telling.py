@@ -241,7 +241,9 @@ class Tellings(Generic[W]):
         if self._tries is not None:
             observed = self._tries.said(key, observed, now_s=view.now_s, now_unix_s=now_unix_s)
         is_same = before is not None and before.observed == observed
-        true = have if is_same else self._decide(have, observed, now_unix_s)
+        # What an earlier process told is nothing that a kubelet knows of.
+        is_forgotten = key not in self._decided and not self._decide.rules.keeps_past
+        true = have if is_same else self._decide(None if is_forgotten else have, observed, now_unix_s)
         if true is not None:
             self._decided[key] = _Decided(records, observed, true.status)
         return true

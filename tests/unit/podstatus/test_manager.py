@@ -116,6 +116,7 @@ class Node:
         is_inline: bool = True,
         parts: tuple[Part, ...] = (),
         options: TellingOptions = TellingOptions(),  # noqa: B008 - immutable
+        rules: Rules = Rules(),  # noqa: B008 - immutable
     ) -> None:
         self.sink = FakeSink() if sink is None else sink
         self.pods: World[str, Observed] = World("pods")
@@ -130,6 +131,7 @@ class Node:
             journal=journal,
             remembered=remembered(journal),
             options=options,
+            rules=rules,
             executor=InlineExecutor() if is_inline else self.executor,
             clock=self.clock,
             unix_s=lambda: self.unix_s,
@@ -585,6 +587,25 @@ def test_restarts_count_on_after_a_reboot() -> None:
         status = again.manager.status("u")
         assert status is not None
         assert status.containers[0].restart_count == 2
+
+
+@pytest.mark.parametrize(("rules", "count"), [(Rules(), 3), (KUBELET, 0)])
+def test_what_an_agent_knows_of_what_an_earlier_one_told(rules: Rules, count: int) -> None:
+    """All of it; a kubelet asks the runtime and its sources anew, and then remembers what it told itself."""
+    journal: MemoryJournal[JsonCheckpoint] = MemoryJournal()
+    running = attrs.evolve(up("u", DONE, DONE, DONE), pod=pod(policy=RestartPolicy.ALWAYS))
+    Node(journal, rules=rules).put(running)
+    lost = Observed(pod=running.pod, report=PodReport(uid="u"))
+    again = Node(journal, rules=rules)
+    again.put(lost)
+    status = again.manager.status("u")
+    assert status is not None
+    assert status.containers[0].restart_count == count
+    again.put(running)
+    again.put(lost)
+    status = again.manager.status("u")
+    assert status is not None
+    assert status.containers[0].restart_count == 3
 
 
 def test_nothing_is_told_before_it_is_remembered() -> None:
