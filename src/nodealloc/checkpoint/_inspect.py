@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from nodealloc import _attrs as attrs
+from nodealloc._plain_file import open_plain
 from nodealloc._typed import typed
 from nodealloc.checkpoint._device_state import DEVICE_STATE
 from nodealloc.checkpoint._directory import MARK
@@ -118,9 +119,7 @@ def _file(path: Path, key: str) -> Finding:
 
 
 def _bytes(path: Path, size: int = -1) -> bytes:
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "no regular file")  # a pipe would wait for its writer
-    with path.open("rb") as file:
+    with os.fdopen(open_plain(path), "rb") as file:
         return file.read(size)
 
 

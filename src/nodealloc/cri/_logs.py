@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
+from nodealloc._plain_file import open_plain
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 
@@ -61,7 +62,7 @@ def read_log(path: str | Path, /) -> Iterator[LogLine]:
     Raises:
         OSError: The file cannot be read.
     """
-    with Path(path).open("rb") as file:
+    with _open(path) as file:
         for line in file:
             if line.endswith(b"\n"):
                 yield LogLine.of(line[:-1])
@@ -77,7 +78,7 @@ def last_output(path: str | Path, /) -> bytes:
         OSError: The file cannot be read.
     """
     try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below
+        file = _open(path)
     except FileNotFoundError:
         return b""
     with file:
@@ -174,9 +175,13 @@ class _Reader:
 
     def _opened(self) -> BinaryIO | None:
         try:
-            return self._path.open("rb")
+            return _open(self._path)
         except FileNotFoundError:
             return None
+
+
+def _open(path: str | Path) -> BinaryIO:
+    return os.fdopen(open_plain(path), "rb")
 
 
 def _unix_s(text: bytes) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from nodealloc import _attrs as attrs
+from nodealloc._plain_file import NoPlainFileError, open_plain
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock
@@ -192,16 +193,16 @@ class FolderSource:
             return False
         known.taken = None
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = open_plain(path)
+        except NoPlainFileError:
+            self._spoil(known, "no file; only files of this folder count, take it away")
+            return False
         except OSError as error:
             self._spoil(known, _remedy(error))
             return False
         try:
             before = os.fstat(descriptor)
             stamp = _stamp(before)
-            if not stat.S_ISREG(before.st_mode):
-                self._spoil(known, "no file; only files of this folder count, take it away")
-                return False
             if stamp == known.read:
                 known.taken = before
                 return False

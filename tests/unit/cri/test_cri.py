@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,15 @@ import pytest
 
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc.cpuset import CPUSet, CpusetWriteError, TargetGoneError
-from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime, LogLine, follow_log, read_log
+from nodealloc.cri import (
+    CriCpusetWriter,
+    CriDeadlines,
+    CriRuntime,
+    LogLine,
+    follow_log,
+    last_output,
+    read_log,
+)
 from nodealloc.cri._requests import encode_create
 from nodealloc.errors import DecodeError
 from nodealloc.idset import NodeSet
@@ -733,3 +742,12 @@ def test_logs_are_followed_across_their_changes(tmp_path: Path) -> None:
     assert [one.text for one in read_log(path)] == [b"e"]
     cancel.set()
     assert [one.text for one in follow_log(path, cancel)] == [b"e"]
+
+
+def test_what_is_no_log_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipe in its place is an error at once, however the log is read."""
+    path = tmp_path / "0.log"
+    os.mkfifo(path)
+    for read in (last_output, lambda one: [*read_log(one)], lambda one: [*follow_log(one, ManualCancel())]):
+        with pytest.raises(OSError, match="no regular file"):
+            read(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 from collections.abc import Sequence
 from pathlib import Path
@@ -165,9 +166,17 @@ def test_a_record_that_is_none_is_passed_over(tools: Tools) -> None:
     """Foreign bytes in its place are no record, and no crash."""
     folder = tools.base / "root/plugins/nodealloc.io~local-block/records"
     folder.mkdir(parents=True)
-    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"name": "c"}'), ("d", "\xff")):
+    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"name": "c"}'), ("d", "\xff"), ("e", "[" * 60_000)):
         (folder / f"{name}.json").write_text(text, encoding="latin-1")
         assert BlockRecords(tools.root, tools.local.name).read(name) is None
+    os.mkfifo(folder / "f.json")
+    records = BlockRecords(tools.root, tools.local.name)
+    with pytest.raises(OSError, match="no regular file"):  # nor is it waited for
+        records.read("f")
+    os.mkfifo(folder / ".f.new")
+    record = BlockRecord.of(tools.local.volume("f", "disk.img"))
+    records.write("f", record)
+    assert records.read("f") == record
 
 
 def test_a_mount_below_stops_a_deletion(tools: Tools) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from typing import cast
+from typing import Final, cast
 
 from nodealloc import _attrs as attrs
+from nodealloc._plain_file import open_plain
 from nodealloc.podspec import Json
 from nodealloc.volumes._model import VolumeMode, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot, naming
 
 __all__ = ["BlockRecord", "BlockRecords"]
+
+_MOST_BYTES: Final = 1 << 16
+"""Of a record; a longer file is none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -66,8 +70,10 @@ class BlockRecords:
         text = json.dumps(attrs.asdict(record) | {"mode": record.mode.value}, sort_keys=True)
         self._root.make_directory(self._folder)
         with self._root.open_directory(self._folder) as fd, naming(f"{self._folder}/{name}.json"):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             new, final = f".{name}.new", f"{name}.json"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=fd)
             with os.fdopen(os.open(new, flags, 0o600, dir_fd=fd), "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
@@ -87,9 +93,9 @@ class BlockRecords:
         """
         try:
             with self._root.open_directory(self._folder) as fd, naming(f"{self._folder}/{name}.json"):
-                file = os.open(f"{name}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                file = open_plain(f"{name}.json", dir_fd=fd, follow_links=False)
                 with os.fdopen(file, "rb") as stream:
-                    text = stream.read()
+                    text = stream.read(_MOST_BYTES)
         except FileNotFoundError:
             return None
         try:
@@ -104,7 +110,7 @@ class BlockRecords:
                 size_bytes=size if isinstance(size, int) else None,
                 formatting=str(found["formatting"]),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def drop(self, name: str, /) -> None:
