@@ -77,4 +77,9 @@ def _faults(source: str, answer: SourceAnswer | None) -> Mapping[str, str]:
         found.setdefault(f"pod {named}", []).append(event.message)
     if answer.error:
         found[f"source {source}"] = [answer.error]
-    return {where: " ".join("; ".join(what).split()) for where, what in found.items()}
+    return {_shown(where): _shown(" ".join("; ".join(what).split())) for where, what in found.items()}
+
+
+def _shown(text: str) -> str:
+    """As a line has it: a file may be called by a newline, by what a terminal obeys, or by no text at all."""
+    return text if text.isprintable() else "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)

@@ -222,6 +222,23 @@ def test_junk_is_named_and_nothing_hangs(folder: Folder) -> None:
     assert "262144 is the limit" in faults(reading)
 
 
+def test_what_is_no_file_is_left_alone(folder: Folder) -> None:
+    """It is not even opened: whoever writes into a pipe goes on waiting for a reader."""
+    pipe = folder.path / "fifo"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_WRONLY)))
+    writer.start()
+    try:
+        writer.join(0.2)
+        assert "no file" in faults(folder.look())
+        writer.join(0.2)
+        assert writer.is_alive()
+    finally:
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        writer.join()
+        os.close(reader)
+
+
 def test_a_larger_manifest_is_read_where_the_caller_allows_it(folder: Folder) -> None:
     """The same bound goes for the file and for what its references stand for."""
     large = manifest("web").replace("name: app", "name: app, args: [%s]" % ("x" * 300_000))
@@ -821,6 +838,20 @@ def test_a_fault_is_told_once_and_once_more_when_it_is_gone() -> None:
     assert reads() == ["a.yaml: no fault any more", "source api: no fault any more"]
 
 
+def test_a_fault_is_one_line_whatever_its_file_is_called() -> None:
+    """A name with a newline tells nothing of other files, and one that is no text can be written."""
+    odd = os.fsdecode(b"a\xff\nb.yaml: no fault any more\x1b[2J")
+    files = Says(Reading(faults=(SourceFault(where=odd, what="no \x1b[31mYAML"),)))
+    executor = ManualExecutor()
+    sources = PodSources({"file": files}, executor=executor, clock=VirtualClock())
+    lines: list[str] = []
+    sources.tell_faults(lines.append)
+    sources.run_until_quiet()
+    executor.run_all()
+    sources.run_until_quiet()
+    assert lines == [r"a\udcff\nb.yaml: no fault any more\x1b[2J: no \x1b[31mYAML"]
+
+
 def test_a_reading_that_brings_the_same_costs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     """The very same pods were merged before; another source's change has them looked at again."""
     merged: list[str] = []
@@ -859,9 +890,9 @@ def test_a_file_that_has_not_changed_is_not_opened(folder: Folder, monkeypatch: 
     opened: list[object] = []
     real = os.open
 
-    def noted(path: str, flags: int, *more: int) -> int:
+    def noted(path: str, flags: int, *, dir_fd: int | None = None) -> int:
         opened.append(path)
-        return real(path, flags, *more)
+        return real(path, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", noted)
     assert (names(folder.look()), opened) == (["a"], [])
