@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -29,7 +30,7 @@ class JsonLinesSink:
         unix_s: The time of a line, in seconds.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file cannot be written, or is a pipe that nobody reads.
     """
 
     @typed
@@ -40,10 +41,12 @@ class JsonLinesSink:
         *,
         unix_s: Callable[[], float] = time.time,
     ) -> None:
-        self._file = Path(path).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - as long as this is
+        self._file = os.fdopen(_opened(path), "ab", buffering=0)
+        self._path = path
         self._pod, self._unix_s, self._lock = pod, unix_s, threading.Lock()
         self._names: dict[str, Pod] = {}
-        self._file.write("\n")  # ends a line that a crash cut short; whoever reads knows that a writer came
+        self._is_cut = False
+        self._append(b"\n")  # ends a line that a crash cut short; whoever reads knows that a writer came
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """Write a line."""
@@ -74,5 +77,20 @@ class JsonLinesSink:
         }
         with self._lock:
             if self._file.closed:
-                raise ConfigurationError(f"{self._file.name}: this sink was closed; make another one")
-            self._file.write(json.dumps(line) + "\n")
+                raise ConfigurationError(f"{self._path}: this sink was closed; make another one")
+            self._append(b"\n" * self._is_cut + json.dumps(line).encode() + b"\n")
+
+    def _append(self, data: bytes) -> None:
+        """All of it, or an error and nothing later: whoever hears of the error tells anew."""
+        while data:
+            written = self._file.write(data) or 0
+            data = data[written:]
+            self._is_cut = bool(data)
+
+
+def _opened(path: Path | str) -> int:
+    """A descriptor to append by; a pipe that nobody reads is refused, not waited for."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(descriptor, True)
+    return descriptor

@@ -1,0 +1,68 @@
+"""The file of lines, where its disk or what stands in its place is not as it should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodealloc.podfacts import PodStatus
+from nodealloc.podspec import Container, Pod
+from nodealloc.podstatus import JsonLinesSink
+
+POD = Pod(uid="u", name="n", containers=(Container(name="c"),))
+ROOM_BYTES = 1000
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """Files that cannot grow beyond a length, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM_BYTES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("little_room")
+def test_what_was_not_told_is_not_written_later(tmp_path: Path) -> None:
+    """Without room each line is an error and gone with it; one that was cut short spoils no other."""
+    path = tmp_path / "lines"
+    sink, told = JsonLinesSink(path, {"u": POD}.get), list[str]()
+
+    def tell(word: str) -> bool:
+        try:
+            sink.told("u", PodStatus(message=word))
+        except OSError:
+            return False
+        told.append(word)
+        return True
+
+    assert [tell(f"before {number}") for number in range(50)].count(True) in range(2, 20)
+    os.truncate(path, path.read_bytes().index(b"}\n") + 10)  # the first line and a piece: there is room again
+    del told[1:]
+    assert tell("after")
+    sink.close()
+    lines = path.read_text().splitlines()
+    found = [line for line in lines if line.endswith("}")]
+    assert [json.loads(line)["status"]["message"] for line in found] == told
+    assert len(lines) - len(found) <= 2
+
+
+def test_a_pipe_that_nobody_reads_is_refused(tmp_path: Path) -> None:
+    """Whoever starts is told so, and does not wait for a reader."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="No such device"):
+        JsonLinesSink(path, {"u": POD}.get)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    sink = JsonLinesSink(path, {"u": POD}.get)
+    sink.gone("u")
+    sink.close()
+    assert json.loads(os.read(reader, 4096))["status"] is None
+    os.close(reader)
