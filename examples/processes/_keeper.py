@@ -118,7 +118,9 @@ class Keeper:
         try:
             try:
                 self.fence.join(made.cgroup, pid)
-                started = Started(pid=pid, ticks=start_ticks(pid), boot=boot_id(), unix_s=time.time())
+                started = Started(
+                    pid=pid, ticks=start_ticks(pid), boot=boot_id(), unix_s=time.time(), uid=made.uid
+                )
                 self.files.write(started, "containers", made.id, "started")
                 os.write(gate, b"\n")
             except BaseException:

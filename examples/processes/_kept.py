@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -99,6 +100,7 @@ class Made:
         cpus: CPUs to run on where no cgroup confines, in order.
         oom_score_adj: None to leave it.
         log: File of its output, "" for none.
+        uid: Its pod's; "" where an older agent made it.
     """
 
     id: str
@@ -121,6 +123,7 @@ class Made:
     cpus: list[int]
     oom_score_adj: int | None
     log: str
+    uid: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -132,12 +135,14 @@ class Started:
         ticks: Start time of that process, against reuse of the number.
         boot: Boot that both belong to.
         unix_s: When it was started.
+        uid: Its pod's, for where nothing else can be read; "" where an older keeper started it.
     """
 
     pid: int
     ticks: int
     boot: str
     unix_s: float
+    uid: str = ""
 
     @property
     def is_alive(self) -> bool:
@@ -186,10 +191,10 @@ class Files:
         """
         file = self.folder.joinpath(*path)
         try:
-            return self._converter.structure(json.loads(file.read_text()), kind)
+            return self._converter.structure(json.loads(_text(file)), kind)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError, BaseValidationError) as error:
+        except (OSError, ValueError, RecursionError, BaseValidationError) as error:
             raise DecodeError(str(file), [Fault("$", f"cannot be read: {error!r}")]) from error
 
     def write(self, value: Box | Made | Started | Ended, *path: str) -> None:
@@ -198,7 +203,19 @@ class Files:
         file.parent.mkdir(exist_ok=True)
         aside = file.with_name(f".{file.name}.{os.getpid()}")
         aside.write_text(json.dumps(attrs.asdict(value)))
-        aside.replace(file)
+        try:
+            aside.replace(file)
+        except IsADirectoryError:  # somebody's: what is kept here is ours
+            shutil.rmtree(file)
+            aside.replace(file)
+
+    def image(self, name: str) -> str | None:
+        """What an image was pulled as; None for none, which is pulled again then."""
+        try:
+            called = json.loads(_text(self.folder / "images" / name))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return called if isinstance(called, str) else None
 
     def names(self, kind: str) -> Iterator[str]:
         """Ids of what is kept below a folder."""
@@ -216,6 +233,15 @@ class Files:
             shutil.rmtree(gone, ignore_errors=True)
         else:
             gone.unlink(missing_ok=True)
+
+
+def _text(file: Path) -> str:
+    """Of a regular file: anything else in its place is not waited for."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, encoding="utf-8") as opened:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("no regular file")
+        return opened.read()
 
 
 def boot_id() -> str:

@@ -259,19 +259,13 @@ class ProcessRuntime:
 
     def images(self) -> Sequence[ImageRecord]:
         """See `Images.images`."""
-        found: list[ImageRecord] = []
         user = os.geteuid()  # whom a process runs as that nobody names one for
-        for name in self._files.names("images"):
-            path = self._files.folder / "images" / name
-            found.append(
-                ImageRecord(
-                    id=name,
-                    names=(json.loads(path.read_text()),),
-                    size_bytes=path.stat().st_size,
-                    user=user,
-                )
-            )
-        return found
+        names = {name: self._files.image(name) for name in self._files.names("images")}
+        return [
+            ImageRecord(id=name, names=(called,), size_bytes=len(called), user=user)
+            for name, called in names.items()
+            if called is not None
+        ]
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
         """See `Images.pull_image`: whatever it is called, it is this machine's file system."""
@@ -338,6 +332,7 @@ class ProcessRuntime:
         return Made(
             id=made,
             sandbox=box.id,
+            uid=box.uid,
             name=config.name,
             attempt=config.attempt,
             created_unix_s=time.time(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 import attrs
 
@@ -26,14 +27,24 @@ from nodealloc.runtime import (
 
 __all__ = ["Run", "Table"]
 
+T = TypeVar("T")
+
 
 @attrs.define
 class Run:
-    """A container, as it is now."""
+    """A container, as it is now.
+
+    Attributes:
+        made: As it was made.
+        started: Its process; None before there is one.
+        ended: How that ended; None before it did.
+        odd: Why nobody knows how far it is; "" where that is known.
+    """
 
     made: Made
     started: Started | None = None
     ended: Ended | None = None
+    odd: str = ""
 
     @property
     def state(self) -> RunState:
@@ -65,44 +76,87 @@ class Table:
         self._listed: dict[str, PodListing] = {}
         self._due: dict[str, None] = {}
         self._odd: tuple[Oddity, ...] = ()
+        self._lost: dict[str, tuple[str, str]] = {}
         self._boot = boot_id()
 
     def read(self) -> None:
         """Take over all that is on disk."""
-        odd: list[Oddity] = []
         with self.changed:
-            for name in list(self.files.names("sandboxes")):
-                try:
-                    if (box := self.files.read(Box, "sandboxes", name)) is not None:
-                        self.keep_box(box)
-                except DecodeError as error:
-                    odd.append(Oddity.of("", str(error)))
-            for name in list(self.files.names("containers")):
-                try:
-                    made = None if name in self.runs else self.files.read(Made, "containers", name, "made")
-                    if made is not None:
-                        self.keep_run(Run(made))
-                except DecodeError as error:
-                    odd.append(Oddity.of("", str(error)))
-            self._odd = tuple(odd)
+            self._due.update(dict.fromkeys(uid for uid, _ in self._lost.values()))
+            self._lost.clear()
+            boxes, made = self._torn("sandboxes"), self._torn("containers")
+            for name, error in made.items():
+                self._lose(name, error)
+            for run in self.runs.values():
+                if (error := boxes.get(run.made.sandbox, "")) and run.made.sandbox not in self.boxes:
+                    self._lose(run.made.id, error, run.made.uid)
+            mine = {what for _, what in self._lost.values()}
+            self._odd = tuple(
+                Oddity.of("", one) for one in (*boxes.values(), *made.values()) if one not in mine
+            )
             names = [name for name, one in self.runs.items() if one.ended is None]
         for name in names:
             self.note(name)
 
+    def _torn(self, kind: str) -> dict[str, str]:
+        """Read sandboxes or containers; why some cannot be, by id."""
+        odd: dict[str, str] = {}
+        for name in list(self.files.names(kind)):
+            try:
+                if kind == "sandboxes":
+                    if (box := self.files.read(Box, kind, name)) is not None:
+                        self.keep_box(box)
+                elif (
+                    name not in self.runs and (made := self.files.read(Made, kind, name, "made")) is not None
+                ):
+                    self.keep_run(Run(made))
+            except DecodeError as error:
+                odd[name] = str(error)
+        return odd
+
+    def _lose(self, name: str, error: str, uid: str = "") -> None:
+        """Nobody can see a container that may run: its pod is not to be acted upon."""
+        started, _ = self._torn_or(Started, name, "started")
+        ended, _ = self._torn_or(Ended, name, "ended")
+        if started is not None and started.is_alive and ended is None and (whose := uid or started.uid):
+            self._lost[name] = whose, error
+            self._due[whose] = None
+
+    def _find(self, name: str) -> None:
+        """A container that could not be seen has ended, and nobody need see it any more."""
+        if name in self._lost and self._torn_or(Ended, name, "ended")[0] is not None:
+            self._due[self._lost.pop(name)[0]] = None
+
     def note(self, name: str) -> None:
         """Read again how far a container is."""
         with self.changed:
+            self._find(name)
             run = self.runs.get(name)
             if run is None:
                 return
-            try:
-                run.started = self.files.read(Started, "containers", name, "started")
-                run.ended = self.files.read(Ended, "containers", name, "ended")
-            except DecodeError as error:  # torn when the machine lost its power, with all that ran
-                run.ended = Ended(code=None, reason="Unknown", message=str(error))
+            self._read_how_far(run)
             self._look_again(run)
             self.changed.notify_all()
         self.tell()
+
+    def _read_how_far(self, run: Run) -> None:
+        """Its process and its end, as they stand on disk; a torn file says nothing by itself."""
+        started, torn_start = self._torn_or(Started, run.made.id, "started")
+        ended, torn_end = self._torn_or(Ended, run.made.id, "ended")
+        box = self.boxes.get(run.made.sandbox)
+        # Its process may run, and another one must not be started beside it.
+        is_odd = torn_start and ended is None and box is not None and box.boot == self._boot
+        is_over = ended is None and (torn_start or torn_end) and not (started and started.is_alive)
+        run.odd = torn_start if is_odd else ""
+        if is_over and not is_odd:
+            ended = Ended(code=None, reason="Unknown", message=torn_start or torn_end)
+        run.started, run.ended = started, ended
+
+    def _torn_or(self, kind: type[T], container_id: str, name: str) -> tuple[T | None, str]:
+        try:
+            return self.files.read(kind, "containers", container_id, name), ""
+        except DecodeError as error:
+            return None, str(error)
 
     def keep_box(self, box: Box) -> None:
         """There is a sandbox, or it is another than before; `changed` is held."""
@@ -191,7 +245,13 @@ class Table:
             for uid in self._due:
                 boxes = self.boxes_of(uid)
                 runs = [self._record(run) for box in boxes for run in self.inside(box.id)]
-                made = Listing.of([self._box_record(one) for one in boxes], runs)
+                odd = [one.odd for box in boxes for one in self.inside(box.id) if one.odd]
+                odd += [what for whose, what in self._lost.values() if whose == uid]
+                made = Listing.of(
+                    [self._box_record(one) for one in boxes],
+                    runs,
+                    oddities=[Oddity.of(uid, one) for one in odd],
+                )
                 self._listed.pop(uid, None)
                 self._listed.update(made.pods)
             self._due.clear()

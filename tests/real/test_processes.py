@@ -456,6 +456,73 @@ def test_what_cannot_be_read_harms_itself_alone(node: Node) -> None:
     assert [lost in one.what for one in runtime.listing().oddities] == [True]
 
 
+@pytest.mark.parametrize("junk", ["", "{", "[" * 90_000, None, "pipe", "folder"])
+@pytest.mark.parametrize("name", ["started", "ended"])
+def test_what_may_run_is_not_taken_for_ended(node: Node, name: str, junk: str | None) -> None:
+    """Whatever stands in place of a file: what runs is seen, or its pod is not to be acted upon."""
+    first = node.runtime()
+    good, made = started(first, app()), started(first, app("sleep", "1086"))
+    first.close()
+    node.open.remove(first)
+    path = node.folder / "containers" / made / name
+    kept = path.read_bytes() if path.exists() else b""
+    path.unlink(missing_ok=True)
+    if junk == "pipe":
+        os.mkfifo(path)
+    elif junk == "folder":
+        (path / "more").mkdir(parents=True)
+    elif junk is None:
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_text(junk)
+    runtime = node.runtime()
+    listed = runtime.listing().pods
+    is_odd = {uid: one.is_spoilt for uid, one in listed.items()}
+    where = report(runtime, made).record
+    assert report(runtime, good).record.state is RunState.RUNNING
+    assert is_odd.pop(where.pod.uid) is (name == "started")
+    assert not any(is_odd.values())
+    if name == "started":
+        path.rename(path.with_name(".odd"))
+        path.write_bytes(kept)
+        runtime.close()
+        node.open.remove(runtime)
+        runtime = node.runtime()
+    assert report(runtime, made).record.state is RunState.RUNNING
+    runtime.stop_container(made, 0.0)  # its keeper lives, and writes how it ended
+    assert report(runtime, made).exit == Exited(code=137, signal=9)
+    assert not runs("sleep 1086")
+
+
+@pytest.mark.parametrize("kind", ["sandboxes", "containers"])
+def test_a_pod_is_left_alone_while_one_of_it_cannot_be_seen(node: Node, kind: str) -> None:
+    """What its file was spoilt of runs on; once it has ended, what cannot be read harms nobody."""
+    first = node.runtime()
+    good, made = started(first, app()), started(first, app("sleep", "1087"))
+    where = report(first, made).record
+    first.close()
+    node.open.remove(first)
+    path = node.folder / kind / (where.sandbox_id if kind == "sandboxes" else f"{made}/made")
+    path.write_text("{")
+    runtime = node.runtime()
+    assert report(runtime, good).record.state is RunState.RUNNING
+    assert {uid for uid, one in runtime.listing().pods.items() if one.is_spoilt} == {where.pod.uid}
+    os.kill(process(node, made), signal.SIGKILL)
+    until(lambda: not any(one.is_spoilt for one in runtime.listing().pods.values()))
+
+
+def test_an_image_that_cannot_be_read_is_none(node: Node) -> None:
+    """It is pulled again; others are there."""
+    runtime = node.runtime()
+    good, torn, pipe = (runtime.pull_image(name) for name in ("good", "torn", "pipe"))
+    (node.folder / "images" / torn).write_text("[1]")
+    (node.folder / "images" / pipe).unlink()
+    os.mkfifo(node.folder / "images" / pipe)
+    assert [one.id for one in runtime.images()] == [good]
+    assert runtime.pull_image("pipe") == pipe
+    assert {one.id for one in runtime.images()} == {good, pipe}
+
+
 def test_a_keeper_leaves_when_nobody_needs_it(node: Node) -> None:
     """With nothing running and nobody connected there is no process left behind."""
     runtime = node.runtime()
