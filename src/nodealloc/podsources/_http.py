@@ -52,7 +52,8 @@ class HttpSource:
         url: `http://` or `https://`; asked without a proxy.
         node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
         source: Name of this source, which uids depend on.
-        headers: Sent with each question, by name.
+        headers: Sent with each question, by name; not to another host, nor without TLS, where a
+            redirect leads.
         deadline_s: For the whole answer, in real seconds.
         max_bytes: Longer answers are refused. Each pod of one may take 256 KiB.
         max_yaml_bytes: Longer answers in YAML are refused unread; JSON is read a hundred times as fast.

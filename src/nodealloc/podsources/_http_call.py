@@ -6,10 +6,19 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Final, Protocol, cast
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
+from typing import IO, Final, Protocol, cast
 from urllib.error import HTTPError
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import RetryableError
@@ -74,7 +83,7 @@ class HttpCalls:
         self._deadline_s, self._max_bytes = deadline_s, max_bytes
         self._call = HttpCall()
         self._opener: OpenerDirector = build_opener(
-            ProxyHandler({}), _Plain(self._connection), _Secure(self._connection)
+            ProxyHandler({}), _Plain(self._connection), _Secure(self._connection), _Onward()
         )
 
     def body(self, cancel: Cancel, /) -> bytes:
@@ -91,7 +100,7 @@ class HttpCalls:
             except HTTPError as error:
                 error.close()
                 raise RetryableError(f"{self._url}: status {error.code}; the last answer stays") from error
-            except (OSError, HTTPException) as error:
+            except (OSError, HTTPException, ValueError) as error:  # a redirect may lead to nonsense
                 raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
 
     def _read(self, answer: HTTPResponse, call: HttpCall) -> bytes:
@@ -130,6 +139,22 @@ class HttpCalls:
             vars(connection)["_create_connection"] = self._call.connect  # the standard library's own seam
             return connection
 
+        return made
+
+
+class _Onward(HTTPRedirectHandler):
+    """Follows as far as HTTP goes; headers are for the host that they were given for."""
+
+    def redirect_request(  # noqa: PLR0917 - as the standard library calls it
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        before, onward = urlsplit(req.full_url), urlsplit(newurl)
+        if onward.scheme not in {"http", "https"}:
+            return None
+        made = super().redirect_request(req, fp, code, msg, headers, newurl)
+        is_open = (before.scheme, onward.scheme) == ("https", "http")
+        if made is not None and (is_open or onward.hostname != before.hostname):
+            made.headers.clear()
         return made
 
 

@@ -735,6 +735,66 @@ def test_for_a_kubelet_an_answer_without_a_byte_is_no_pods(server: str) -> None:
         HttpSource(server + "/empty").read(ManualCancel())
 
 
+class Onward(BaseHTTPRequestHandler):
+    """Sends on to wherever the test says, and notes who asked for what."""
+
+    location = ""
+    asked: list[tuple[str, str | None]]
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        """An empty list, or where else to ask."""
+        self.asked.append((self.path, self.headers["Authorization"]))
+        self.send_response(302 if self.path == "/on" else 200)
+        self.send_header("Location", self.location)
+        body = b'{"kind": "PodList", "apiVersion": "v1", "items": []}'
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def onward() -> Iterator[tuple[str, type[Onward]]]:
+    """A server on every address of this machine, and what it was asked."""
+    kind = type("Here", (Onward,), {"asked": []})
+    serving = ThreadingHTTPServer(("", 0), kind)
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{serving.server_port}", kind
+    serving.shutdown()
+    serving.server_close()
+
+
+def test_headers_stay_with_the_host_that_they_are_for(onward: tuple[str, type[Onward]]) -> None:
+    """A redirect within the host takes them along; one to another host is followed without."""
+    address, kind = onward
+    source = HttpSource(f"http://{address}/on", headers={"Authorization": ["secret"]})
+    for kind.location, sent in (("/there", "secret"), (f"http://localhost:{address[10:]}/there", None)):
+        kind.asked.clear()
+        assert source.read(ManualCancel()).is_synced
+        assert kind.asked == [("/on", "secret"), ("/there", sent)]
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "ftp://127.0.0.1/x",
+        "file:///etc/passwd",
+        "http://[::1",
+        "http://\xc4\xb0/",
+        f"http://{'x' * 99}/",
+        "//",
+    ],
+)
+def test_a_redirect_to_nonsense_is_no_answer(onward: tuple[str, type[Onward]], location: str) -> None:
+    """Nobody is asked by another protocol, and what is no address is told as such."""
+    address, kind = onward
+    kind.location = location
+    with pytest.raises(RetryableError, match="the last"):
+        HttpSource(f"http://{address}/on").read(ManualCancel())
+
+
 def test_nonsense_for_an_address_is_refused() -> None:
     """Only HTTP, and bounds that let something through."""
     with pytest.raises(ConfigurationError, match="begins with http"):
