@@ -122,7 +122,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     named = named_machine(chosen.machine or "/sys")
     for note in named.notes:
         print(f"not known: {note}", flush=True)
-    root = chosen.root.resolve()
+    root = Path(os.path.realpath(chosen.root))
     root.mkdir(parents=True, exist_ok=True)
     tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
     driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -38,7 +39,8 @@ class LoggedRuntime(RuntimeLayer):
     """A runtime over another one: folders for logs, links to them, and no log without its container.
 
     A container's folder is there before the container; its log, with what was put aside of
-    it, goes with its record, and all of a pod's logs with the last of its sandboxes.
+    it, goes with its record, and all of a pod's logs with the last of its sandboxes. A log is
+    one at `..._UID/CONTAINER/NAME`: no other file is removed, whatever the runtime says.
 
     Args:
         runtime: Who does it.
@@ -63,8 +65,8 @@ class LoggedRuntime(RuntimeLayer):
         report = self.below.inspect(uid, listed)
         for one in report.containers:
             self._link(one)
-            if one.log_path:
-                self._folders.has(one.record.sandbox_id, Path(one.log_path).parent.parent, uid)
+            if (log := _log_of(one)) is not None:
+                self._folders.has(one.record.sandbox_id, log.parent.parent, uid)
         return report
 
     @override
@@ -116,22 +118,41 @@ class LoggedRuntime(RuntimeLayer):
         """Nothing that was written by it, or leads there."""
         log, link = self._logs.pop(container_id, (None, None))
         for path in (*(() if log is None else _parts(log)), *(() if link is None else (link,))):
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(IsADirectoryError):  # somebody's; it goes with the pod's folder
+                path.unlink(missing_ok=True)
 
     def _link(self, report: ContainerReport) -> None:
         record = report.record
         link = self._logs.get(record.id, (None, None))[1]
-        if not report.log_path or link is not None:
+        log = _log_of(report)
+        if log is None or link is not None:
             return
-        log = Path(report.log_path)
         has_begun = record.state is not RunState.CREATED and report.reason != "StartError"
-        if self._links is not None and has_begun and log.exists():
+        if self._links is not None and has_begun:
             pod = record.pod
             name = f"{pod.name}_{pod.namespace}_{record.name}-{record.id}"
-            link = self._links / f"{name[: _LONGEST_NAME - len(_SUFFIX)]}{_SUFFIX}"
-            with contextlib.suppress(FileExistsError):
-                link.symlink_to(log)
+            link = _linked(self._links / f"{name[: _LONGEST_NAME - len(_SUFFIX)]}{_SUFFIX}", log)
         self._logs[record.id] = log, link
+
+
+def _log_of(report: ContainerReport) -> Path | None:
+    """The log of a container; None for none, and for a path at which another file might be."""
+    record, log = report.record, Path(report.log_path)
+    is_own = log.parent.name == record.name and log.parent.parent.name.endswith(f"_{record.pod.uid}")
+    return log if is_own and log.name and not {"..", ""} & {*log.parts} else None
+
+
+def _linked(link: Path, log: Path) -> Path | None:
+    """A link to a log that is there; None where it cannot be made yet, which is tried at the next look."""
+    try:
+        if not log.exists():
+            return None
+        link.symlink_to(log)
+    except FileExistsError:
+        return link
+    except OSError:
+        return None
+    return link
 
 
 class _PodFolders:
@@ -166,8 +187,8 @@ class _PodFolders:
             if folder is None or folder in self._of.values() or folder in self._making:
                 return
             with contextlib.suppress(OSError, NodeallocError):
-                parent = folder.parent.resolve()
-                SafeRoot(str(parent)).remove_tree(str(parent / folder.name))
+                parent = os.path.realpath(folder.parent)
+                SafeRoot(parent).remove_tree(f"{parent}/{folder.name}")
 
 
 def _parts(log: Path) -> Sequence[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import attrs
+import pytest
 
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import LoggedRuntime
@@ -33,6 +34,14 @@ class Writing(FakeContainerRuntime):
     """Says where each container's log is."""
 
     logs: Path
+
+    @classmethod
+    def below(cls, folder: Path) -> Writing:
+        """Whose logs are in a folder."""
+        made = cls()
+        made.logs = folder / "default_u_u/app"
+        made.logs.mkdir(parents=True)
+        return made
 
     def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
         """With a file for each container."""
@@ -68,14 +77,13 @@ def test_it_keeps_every_promise_of_the_runtime_below_it() -> None:
 
 def test_a_log_has_a_folder_before_it_a_link_and_no_life_after_its_container(tmp_path: Path) -> None:
     """Links are named by pod, name space, container and id; who comes later finds them made."""
-    fake = Writing()
-    fake.logs = tmp_path
+    fake = Writing.below(tmp_path)
     (tmp_path / "links").mkdir()
     where = box("u", str(tmp_path / "u"))
     logged = LoggedRuntime(fake, links=tmp_path / "links")
     made = logged.create_container(logged.run_sandbox(where), APP, where)
     assert (tmp_path / "u" / "app").is_dir()
-    (tmp_path / f"{made}.log").write_text("words\n")
+    (fake.logs / f"{made}.log").write_text("words\n")
     logged.inspect("u")
     assert list((tmp_path / "links").iterdir()) == []  # it has not begun
     logged.start_container(made)
@@ -85,28 +93,26 @@ def test_a_log_has_a_folder_before_it_a_link_and_no_life_after_its_container(tmp
     assert link.name == f"u_default_app-{made}.log"
     assert link.read_text() == "words\n"
     logged.remove_container(made)
-    assert not (tmp_path / f"{made}.log").exists()
+    assert not (fake.logs / f"{made}.log").exists()
     assert list((tmp_path / "links").iterdir()) == []
 
 
 def test_without_links_the_log_goes_as_well(tmp_path: Path) -> None:
     """A container of which nobody asked has none that is known."""
-    fake = Writing()
-    fake.logs = tmp_path
+    fake = Writing.below(tmp_path)
     logged = LoggedRuntime(fake)
     sandbox = logged.run_sandbox(box("u"))
     first = logged.create_container(sandbox, APP, box("u"))
-    (tmp_path / f"{first}.log").touch()
+    (fake.logs / f"{first}.log").touch()
     logged.inspect("u")
     logged.remove_container(first)
-    assert not (tmp_path / f"{first}.log").exists()
+    assert not (fake.logs / f"{first}.log").exists()
     logged.remove_container("nobody")
 
 
 def test_a_log_goes_with_what_was_put_aside_of_it(tmp_path: Path) -> None:
     """What another instance wrote stays."""
-    fake = Writing()
-    fake.logs = tmp_path
+    fake = Writing.below(tmp_path)
     logged = LoggedRuntime(fake)
     sandbox = logged.run_sandbox(box("u"))
     first = logged.create_container(sandbox, APP, box("u"))
@@ -116,16 +122,15 @@ def test_a_log_goes_with_what_was_put_aside_of_it(tmp_path: Path) -> None:
         f"{first}.log.20251231-000000.gz",
         "other.log",
     ):
-        (tmp_path / name).touch()
+        (fake.logs / name).touch()
     logged.inspect("u")
     logged.remove_container(first)
-    assert [one.name for one in tmp_path.iterdir()] == ["other.log"]
+    assert [one.name for one in fake.logs.iterdir()] == ["other.log"]
 
 
 def test_a_link_is_made_to_a_log_that_is_there(tmp_path: Path) -> None:
     """However long the names are; one that cannot be made yet is made later."""
-    fake = Writing()
-    fake.logs = tmp_path
+    fake = Writing.below(tmp_path)
     (tmp_path / "links").mkdir()
     logged = LoggedRuntime(fake, links=tmp_path / "links")
     where = attrs.evolve(box("u"), pod=PodIdentity(uid="u", namespace="n" * 63, name="p" * 253))
@@ -133,7 +138,7 @@ def test_a_link_is_made_to_a_log_that_is_there(tmp_path: Path) -> None:
     logged.start_container(made)
     logged.inspect("u")
     assert not list((tmp_path / "links").iterdir())
-    (tmp_path / f"{made}.log").touch()
+    (fake.logs / f"{made}.log").touch()
     logged.inspect("u")
     (link,) = (tmp_path / "links").iterdir()
     assert (len(link.name), link.suffix) == (255, ".log")
@@ -169,3 +174,45 @@ def test_the_folder_of_a_pods_logs_goes_with_its_last_sandbox(tmp_path: Path) ->
     other = box("v", str(tmp_path / "mine"))
     again.remove_sandbox(again.run_sandbox(other))
     assert (tmp_path / "mine").is_dir()
+
+
+@pytest.mark.parametrize(
+    "where", ["/", "{}/keep", "{}/default_u_u/../keep", "{}/default_v_v/app/keep", "x" * 5000, "a\0"]
+)
+def test_no_other_file_goes_with_a_container(tmp_path: Path, where: str) -> None:
+    """A runtime that names anything else for a log has nothing of it removed, nor linked."""
+
+    class Astray(Writing):
+        def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
+            report = super().inspect(uid, listed)
+            told = [attrs.evolve(one, log_path=where.format(tmp_path)) for one in report.containers]
+            return attrs.evolve(report, containers=tuple(told))
+
+    (tmp_path / "keep").touch()
+    (tmp_path / "default_v_v/app").mkdir(parents=True)
+    (tmp_path / "default_v_v/app/keep").touch()
+    fake = Astray.below(tmp_path)
+    (tmp_path / "links").mkdir()
+    logged = LoggedRuntime(fake, links=tmp_path / "links")
+    made = logged.create_container(logged.run_sandbox(box("u")), APP, box("u"))
+    logged.start_container(made)
+    logged.inspect("u")
+    logged.remove_container(made)
+    assert len([*tmp_path.rglob("keep")]) == 2
+    assert not [*(tmp_path / "links").iterdir()]
+
+
+def test_a_folder_of_links_that_is_away_keeps_nobody_from_looking(tmp_path: Path) -> None:
+    """Links are made once it is there again; a directory in place of a log is somebody's."""
+    fake = Writing.below(tmp_path)
+    logged = LoggedRuntime(fake, links=tmp_path / "links")
+    made = logged.create_container(logged.run_sandbox(box("u")), APP, box("u"))
+    logged.start_container(made)
+    (fake.logs / f"{made}.log").mkdir()
+    assert logged.inspect("u").containers
+    (tmp_path / "links").mkdir()
+    logged.inspect("u")
+    assert len([*(tmp_path / "links").iterdir()]) == 1
+    logged.remove_container(made)
+    assert (fake.logs / f"{made}.log").is_dir()
+    assert not [*(tmp_path / "links").iterdir()]
