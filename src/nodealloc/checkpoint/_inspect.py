@@ -153,7 +153,7 @@ def _formats_of(at: Path) -> Formats:
     try:
         names = json.loads(PidLock.note_in(_bytes(lock)))
         return check_formats(dict.fromkeys(names, JsonCheckpoint.unmarshal))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return {"*": JsonCheckpoint.unmarshal}
 
 

@@ -280,7 +280,7 @@ def decode_confined(data: bytes, /) -> Confined:
     answer = _read(wire.ContainerStatusResponse, "container", data)
     try:
         info = json.loads(answer.info.get("info", "{}"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError("notes of the runtime", [Fault("$.info", f"no JSON: {error}")]) from error
     cpu = _below(info, "runtimeSpec", "linux", "resources", "cpu")
     linux = answer.status.resources.linux
@@ -290,7 +290,7 @@ def decode_confined(data: bytes, /) -> Confined:
     return Confined(
         CPUSet.parse(cpus) if cpus else None,
         NodeSet.parse(mems) if mems else None,
-        pid if isinstance(pid, int) else 0,
+        pid if type(pid) is int and pid > 0 else 0,
     )
 
 

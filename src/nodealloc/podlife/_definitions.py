@@ -108,7 +108,7 @@ def _parsed(text: str) -> Mapping[str, str]:
     """What `_resources_text` wrote; of anything else nothing is known."""
     try:
         found: object = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("Mapping[str, str]", found) if isinstance(found, dict) else {}
 

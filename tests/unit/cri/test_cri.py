@@ -672,10 +672,11 @@ def test_cpusets_go_through_the_runtime(peer: Peer, runtime: CriRuntime, tmp_pat
     for call in (lambda: writer.read("c"), lambda: writer.write("c", CPUSet.of(9), None)):
         with pytest.raises(CpusetWriteError, match="no such CPU"):
             call()
-    broken = wire.ContainerStatusResponse(info={"info": "{"}).SerializeToString()
-    peer.answers = {"ContainerStatus": broken}
-    with pytest.raises(CpusetWriteError, match="no JSON"):
-        writer.read("c")
+    for text in ("{", "[" * 60_000):
+        broken = wire.ContainerStatusResponse(info={"info": text}).SerializeToString()
+        peer.answers = {"ContainerStatus": broken}
+        with pytest.raises(CpusetWriteError, match="no JSON"):
+            writer.read("c")
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,18 @@ def sized(milli: int, *, restarts: bool = False) -> Container:
     return Container(name="app", requests={"cpu": Quantity.parse(f"{milli}m")}, resize_policy=policy)
 
 
+def test_an_annotation_that_is_none_of_ours_says_nothing_of_resources() -> None:
+    """Whatever a runtime tells under its name: the container is made anew, as one that is not known."""
+    wanted = attrs.evolve(pod("app"), containers=(sized(200, restarts=True),))
+    for text in ("{", "[]", "[" * 60_000):
+        one = ran("app", made_from=sized(200, restarts=True))
+        marks = {**one.record.annotations, RESOURCES_ANNOTATION: text}
+        odd = attrs.evolve(one, record=attrs.evolve(one.record, annotations=marks))
+        step = plan_pod(wanted, PodSeen(report=report(odd))).step("app")
+        assert step is not None
+        assert step.stop is not None
+
+
 def test_other_resources_are_given_to_the_container_that_runs() -> None:
     """No restart, once; the kubelet leaves them as they are."""
     wanted = attrs.evolve(pod("app"), containers=(sized(200),))
