@@ -45,7 +45,11 @@ def wrong(where: str, value: object, expected: str) -> ConfigurationError:
         value: What came.
         expected: What would be right, and how to come by it.
     """
-    return ConfigurationError(f"{where}: expected {expected}, found {_shown(value)}")
+    found = _shown(value)
+    if found.startswith("a ") and found[2:] in expected.split():
+        # Several packages have one of this name, such as `Rules`.
+        found = f"the {found[2:]} of {type(value).__module__.partition('._')[0]}"
+    return ConfigurationError(f"{where}: expected {expected}, found {found}")
 
 
 def _shown(value: object) -> str:

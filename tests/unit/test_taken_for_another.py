@@ -17,6 +17,7 @@ from nodealloc.podlife import PodSeen, plan_pod
 from nodealloc.podsources import FolderSource, PodSources, Polling
 from nodealloc.podspec import Container, Pod
 from nodealloc.podstatus import Observed, with_runtime
+from nodealloc.podstatus import Rules as StatusRules
 from nodealloc.runtime import PodKnown, PodReport
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.topology import Owner, Snapshot
@@ -52,6 +53,10 @@ ANOTHERS: Mapping[str, tuple[Callable[[], object], str]] = {
     "a report of another pod": (
         lambda: plan_pod(POD, PodSeen(report=PodReport(uid="other"))),
         "the pod is u, and the report is of pod other; inspect the pod by its uid",
+    ),
+    "rules of another package": (
+        lambda: plan_pod(POD, PodSeen(report=PodReport(uid="u")), rules=StatusRules()),  # type: ignore[arg-type]
+        r"plan_pod: rules: expected a Rules, found the Rules of nodealloc\.podstatus",
     ),
     "what is known of another pod": (
         lambda: with_runtime(Observed(pod=POD), PodKnown(uid="other")),
