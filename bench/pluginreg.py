@@ -11,7 +11,8 @@ from pathlib import Path
 
 from bench.figure import Figure, best_ns
 from nodealloc.dirwatch import InotifyWatcher, Watcher
-from nodealloc.pluginreg import PluginInfo, PluginRegistrar, PollingWatcher, scan
+from nodealloc.pluginreg import PluginInfo, PluginRegistrar, PollingWatcher
+from nodealloc.pluginreg._scan import scan
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler, bare_socket

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodealloc.dsw_asw import BackOff
-from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, Sightings, SocketIdentity
+from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, SocketIdentity
+from nodealloc.pluginreg._sightings import Sightings
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
 from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler

@@ -33,10 +33,8 @@ from nodealloc.devices import (
     PluginUnavailableError,
     RegistrationRefusedError,
 )
-from nodealloc.devices.plugins import (
-    DevicePlugins,
-    RegisterRequest,
-)
+from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._grpc import GrpcConnection
 from nodealloc.devices.plugins._registration import introduce
 from nodealloc.errors import PermanentError

@@ -27,15 +27,14 @@ from nodealloc.devices import (
     PluginUnavailableError,
     RegistrationRefusedError,
 )
-from nodealloc.devices.plugins import (
-    DevicePlugins,
-    RegisterRequest,
-)
+from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._grpc import GrpcConnection
 from nodealloc.devices.plugins._registration import introduce
 from nodealloc.dsw_asw import BackOff
 from nodealloc.errors import NodeallocError
-from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, scan
+from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState
+from nodealloc.pluginreg._scan import scan
 from nodealloc.podspec import Quantity
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until

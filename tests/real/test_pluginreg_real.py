@@ -24,8 +24,8 @@ from nodealloc.pluginreg import (
     RegistrationBrokenError,
     RegistrationState,
     RegistrationUnavailableError,
-    scan,
 )
+from nodealloc.pluginreg._scan import scan
 from nodealloc.testing.device_plugin import Behaviour, DevicePluginServer, numbered
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.pluginreg import FakeRegistration, RecordingHandler, bare_socket

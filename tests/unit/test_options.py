@@ -14,7 +14,7 @@ import pytest
 from nodealloc.cgroups import CgroupMount, CgroupName, Layout, Limits, TreeOptions, launch, pod_view
 from nodealloc.cpuset import CpuAllocator, CPUSet, CpusetReconciler
 from nodealloc.devices import PluginUnavailableError
-from nodealloc.devices.plugins import RegisterRequest
+from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._registration import introduce
 from nodealloc.dsw_asw import BackOff, Cancel, InlineExecutor, Reconciler, ThreadExecutor, World
 from nodealloc.errors import DecodeError, RetryableError

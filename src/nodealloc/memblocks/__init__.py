@@ -18,7 +18,6 @@ from nodealloc.memblocks._blocks import Block, NodeMemory, hugepages
 from nodealloc.memblocks._errors import ReservationMismatchError
 from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._reserved import check_reserved, parse_reserved
-from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._unpinned import UnpinnedMemory
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "MemoryAllocator",
     "MemoryOptions",
     "MemoryPolicy",
-    "MemoryState",
     "NodeMemory",
     "ReservationMismatchError",
     "UnpinnedMemory",

@@ -17,15 +17,13 @@
 | `RegistrationStatus` | what is seen, what is registered, since when, what went wrong       |
 """
 
-from nodealloc.pluginreg._domain import Registrations
 from nodealloc.pluginreg._errors import RegistrationBrokenError, RegistrationUnavailableError
 from nodealloc.pluginreg._grpc import GrpcRegistration
 from nodealloc.pluginreg._life import REGISTRATION_LIFE, RegistrationState
 from nodealloc.pluginreg._polling import PollingWatcher
 from nodealloc.pluginreg._ports import AsyncRegistration, PluginHandler, PluginInfo, Registration
 from nodealloc.pluginreg._reconciler import PluginRegistrar
-from nodealloc.pluginreg._scan import scan
-from nodealloc.pluginreg._sightings import Sightings, SocketIdentity
+from nodealloc.pluginreg._sightings import SocketIdentity
 
 __all__ = [
     "REGISTRATION_LIFE",
@@ -39,8 +37,5 @@ __all__ = [
     "RegistrationBrokenError",
     "RegistrationState",
     "RegistrationUnavailableError",
-    "Registrations",
-    "Sightings",
     "SocketIdentity",
-    "scan",
 ]

@@ -17,8 +17,8 @@ from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
 from nodealloc._proto import pluginregistration_v1_pb2 as registry
 from nodealloc._rpc import channels
 from nodealloc.devices import Device, DeviceMount, DeviceNode, PluginOptions, Response
-from nodealloc.devices.plugins import RegisterRequest
 from nodealloc.devices.plugins._codec import (
+    RegisterRequest,
     encode_list,
     encode_response,
 )

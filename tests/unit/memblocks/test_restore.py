@@ -20,7 +20,6 @@ from nodealloc.memblocks import (
     MemoryAllocator,
     MemoryOptions,
     MemoryPolicy,
-    MemoryState,
     NodeMemory,
     UnpinnedMemory,
 )
@@ -28,6 +27,7 @@ from nodealloc.memblocks._blocks import MemoryTable
 from nodealloc.memblocks._codec import from_kubelet
 from nodealloc.memblocks._granting import replay
 from nodealloc.memblocks._recorded import RecordedMemory
+from nodealloc.memblocks._state import MemoryState
 from nodealloc.podspec import Quantity
 from nodealloc.testing.memblocks import check_books
 from nodealloc.topology import Claim, Owner, TopologyHint

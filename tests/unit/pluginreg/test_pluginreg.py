@@ -21,10 +21,10 @@ from nodealloc.pluginreg import (
     PollingWatcher,
     RegistrationBrokenError,
     RegistrationState,
-    Sightings,
     SocketIdentity,
-    scan,
 )
+from nodealloc.pluginreg._scan import scan
+from nodealloc.pluginreg._sightings import Sightings
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dirwatch import FakeWatcher, check_watcher
 from nodealloc.testing.dsw_asw import (

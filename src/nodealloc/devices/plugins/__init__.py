@@ -18,13 +18,11 @@ reader of a stream. This part of `nodealloc.devices` loads gRPC.
 """
 
 from nodealloc.devices.plugins._advisor import DeviceAdvisor
-from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._launched import launch_of
 from nodealloc.devices.plugins._reconciler import DevicePlugins
 
 __all__ = [
     "DeviceAdvisor",
     "DevicePlugins",
-    "RegisterRequest",
     "launch_of",
 ]
