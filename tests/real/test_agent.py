@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from examples.agent.__main__ import _cgroups
+from examples.agent.demo import FLAG, FOREVER, container, pod
+from examples.agent.outside import surroundings
 from nodealloc.cgroups import CgroupFs
 
 pytestmark = pytest.mark.real
@@ -114,3 +122,63 @@ def test_agents_that_begin_at_once_take_no_cgroup_of_each_other(tmp_path: Path) 
     with ThreadPoolExecutor(4) as pool:
         drivers = [one for many in pool.map(begins, range(4)) for one in many]
     assert [one for one in drivers if one.layout.stand_in] == []
+
+
+class Pods(BaseHTTPRequestHandler):
+    """Answers with one pod, until it says no more."""
+
+    is_silent: ClassVar[bool] = False
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        """The pod has a file in a volume of its own."""
+        while self.is_silent:
+            time.sleep(0.1)
+        mounts = [{"name": "data", "mountPath": "/data"}]
+        app = container("app", "sh", f"echo up >{FLAG}; {FOREVER}", volumeMounts=mounts)
+        one = pod("far", [app], volumes=[{"name": "data", "emptyDir": {}}])
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [one]}).encode())
+
+
+def until(what: Callable[[], object]) -> None:
+    """Wait for something that has to come."""
+    ends_s = time.monotonic() + 60.0
+    while not what():
+        assert time.monotonic() < ends_s, "it did not come"
+        time.sleep(0.05)
+
+
+def test_a_source_that_is_silent_after_a_kill_ends_nothing() -> None:
+    """Containers, files and logs of its pod stay, and so does what another source took away meanwhile."""
+    Pods.is_silent = False
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Pods)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = {"staticPodURL": f"http://127.0.0.1:{server.server_port}/", "httpCheckFrequency": "1s"}
+    with surroundings("processes", machine="1 socket x 2 cores, memory=4Gi", more=address) as place:
+        near = place.pods / "near.json"
+        near.write_text(json.dumps(pod("near", [container("app", "sh", FOREVER)])))
+        first = place.start()
+        until(lambda: set(place.running()) == {"far/app", "near/app"})
+        ran, root = place.running(), place.folder / "root"
+        until(lambda: [*root.glob("pods/*/volumes/*/data/ok")])
+        until(lambda: sum('"phase": "Running"' in line for line in place.status()) >= 2)
+        kept = sorted([*root.glob("pods/*/volumes/*/data/ok"), *root.glob("logs/*/app/0.log")])
+        Pods.is_silent = True
+        first.end(signal.SIGKILL)
+        near.unlink()
+        second, told = place.start(), len(place.status())
+        until(place.is_up)
+        time.sleep(8.0)  # what is away counts as gone after five seconds
+        assert place.running() == ran
+        assert all(one.exists() for one in kept)
+        assert place.status()[told:] == []
+        Pods.is_silent = False
+        until(lambda: set(place.running()) == {"far/app"})
+        assert place.running()["far/app"] == ran["far/app"]
+        second.end(signal.SIGTERM)
+    server.shutdown()
+    server.server_close()
