@@ -16,6 +16,7 @@ import resource
 import selectors
 import signal
 import socket
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -255,7 +256,7 @@ def become(made: Made, gate: int, fault: int, files_limit: tuple[int, int]) -> N
         quiet = os.open(os.devnull, os.O_RDWR)
         if made.log:
             Path(made.log).parent.mkdir(parents=True, exist_ok=True)
-        log = os.open(made.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640) if made.log else quiet
+        log = _log(made.log) if made.log else quiet
         for number, file in enumerate((quiet, log, log)):
             os.dup2(file, number)
         signal.set_wakeup_fd(-1)
@@ -270,6 +271,16 @@ def become(made: Made, gate: int, fault: int, files_limit: tuple[int, int]) -> N
         number = error.errno if isinstance(error, OSError) and error.errno else errno.EINVAL
         os.write(fault, f"{number} {getattr(error, 'strerror', None) or error}".encode())
     os._exit(127)
+
+
+def _log(path: str) -> int:
+    """A file to append to; a link or a pipe in its place is refused, and waited for by nobody."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    log = os.open(path, flags, 0o640)
+    if not stat.S_ISREG(os.fstat(log).st_mode):
+        raise OSError(errno.EINVAL, f"{path} is no file to write a log to")
+    os.set_blocking(log, True)
+    return log
 
 
 def _take_rights(made: Made) -> None:

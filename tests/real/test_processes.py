@@ -296,6 +296,25 @@ def test_logs_hold_what_was_written(node: Node, tmp_path: Path) -> None:
     assert Path(told.log_path).read_text() == "one\ntwo\n"
 
 
+def test_what_stands_in_place_of_a_log_is_refused(node: Node, tmp_path: Path) -> None:
+    """Nothing is written where a link leads, and a pipe holds up neither its container nor others."""
+    runtime = node.runtime()
+    logs, victim = tmp_path / "logs/app", tmp_path / "victim"
+    logs.mkdir(parents=True)
+    victim.touch()
+    (logs / "0.log").symlink_to(victim)
+    os.mkfifo(logs / "1.log")
+    reader = os.open(logs / "1.log", os.O_RDONLY | os.O_NONBLOCK)
+    os.mkfifo(logs / "2.log")
+    for number in range(3):
+        where = box(log_directory=str(tmp_path / "logs"))
+        with pytest.raises(RuntimeRefusedError):
+            started(runtime, app("echo", "words", log_path=f"app/{number}.log"), where)
+    os.close(reader)
+    assert victim.read_text() == ""
+    assert ended(runtime, started(runtime, app("true"))).exit == Exited(code=0)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_container_runs_as_its_user(node: Node) -> None:
     """User and group are taken before the first instruction, for commands as well."""
