@@ -96,8 +96,9 @@ def _finish(process: subprocess.Popen[bytes], made: Made, until: float, timeout_
                 elif not _take(key.data, kept[key.data]):
                     events.unregister(key.fileobj)
         for pipe, text in kept.items():
-            while _take(pipe, text):
-                pass
+            # As much as a pipe holds: what it started may write on for ever.
+            for _ in range(2):
+                _take(pipe, text)
     return CommandResult(code=_code(process.wait()), output=bytes(kept[out]), errors=bytes(kept[errors]))
 
 

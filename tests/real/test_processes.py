@@ -18,6 +18,7 @@ import attrs
 import pytest
 
 from examples.processes import ProcessCpusets, ProcessRuntime
+from examples.processes import _commands as commands
 from examples.processes._kept import SOCKET
 from examples.processes._line import KeeperLine
 from nodealloc.cgroups import CgroupName, Limits, detect
@@ -260,6 +261,21 @@ def test_a_command_that_takes_too_long_leaves_nothing(node: Node) -> None:
     assert not runs("sleep 1082")
     assert not runs("sleep 1083")
     assert report(runtime, made).record.state is RunState.RUNNING
+
+
+def test_what_a_command_leaves_behind_cannot_hold_it_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has ended with its first process, however much others go on writing."""
+    runtime = node.runtime()
+    made = started(runtime, app())
+    monkeypatch.setattr(commands, "_take", lambda _pipe, _text: True)
+    done: list[CommandResult] = []
+    script = "sleep 0.1; cat /dev/zero & exit 3"
+    asked = threading.Thread(
+        target=lambda: done.append(runtime.run_command(made, ("sh", "-c", script), 5.0)), daemon=True
+    )
+    asked.start()
+    asked.join(PATIENCE_S)
+    assert [one.code for one in done] == [3]
 
 
 def test_a_command_sees_what_its_container_sees(node: Node) -> None:
