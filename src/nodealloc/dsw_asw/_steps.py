@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Generic, TypeAlias, TypeVar, Union, cast
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import checked, wrong
+from nodealloc._arguments import checked, within, wrong
 from nodealloc._error_words import error_words
 
 __all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Step", "StepScope", "Uncertain"]
@@ -68,7 +68,7 @@ class Step(Generic[S_co]):
     may_change_nothing: bool = False
 
 
-_not_negative = attrs.validators.optional(attrs.validators.ge(0))
+_seconds = attrs.validators.optional(within(0, finite=True))
 
 
 @attrs.frozen
@@ -86,7 +86,7 @@ class Done(Generic[R_co]):
     """
 
     result: R_co
-    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_not_negative)
+    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_seconds)
     began_s: float = attrs.field(default=0.0, kw_only=True)
     ended_s: float = attrs.field(default=0.0, kw_only=True)
 
@@ -111,7 +111,7 @@ class Failed(Generic[R_co]):
 
     error: Exception = attrs.field(validator=_is_an_exception)
     known: R_co | None = attrs.field(default=None, kw_only=True)
-    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_not_negative)
+    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_seconds)
     began_s: float = attrs.field(default=0.0, kw_only=True)
     ended_s: float = attrs.field(default=0.0, kw_only=True)
 
@@ -133,7 +133,7 @@ class Uncertain(Generic[R_co]):
     error: Exception = attrs.field(validator=_is_an_exception)
     still_running: bool = False
     known: R_co | None = attrs.field(default=None, kw_only=True)
-    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_not_negative)
+    again_after_s: float | None = attrs.field(default=None, kw_only=True, validator=_seconds)
     began_s: float = attrs.field(default=0.0, kw_only=True)
     ended_s: float = attrs.field(default=0.0, kw_only=True)
 
