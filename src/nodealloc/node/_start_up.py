@@ -127,7 +127,7 @@ class StartUp:
         """
         if self.is_ready:
             return None
-        if not self.engine.running():
+        if not self.engine.unsettled(_NODE):
             self._is_awaited = False
             self.engine.retry_now(_NODE)
         waits, self._is_awaited = not self._is_awaited, True
@@ -142,7 +142,7 @@ class StartUp:
             said = str(failure.error)
             message = said if failure.verb == _WRITE else f"{_AWAITED[state]}: {said}"
             return not_yet(_BLOCKER[state], message, failure.error.after_s)
-        if self.engine.running():
+        if self.engine.unsettled(_NODE):
             silent = f"{_AWAITED[state]}: it was asked and is silent"
             return not_yet(_BLOCKER[state], silent, max(self._patience_s, 1.0))
         return not_yet("node", _AWAITED[state], 1.0)
@@ -151,7 +151,8 @@ class StartUp:
         """Make passes until nothing runs: so long for the runtime, as long as it takes for the store."""
         self.engine.run_until_quiet()
         began_s = time.monotonic()
-        while self.engine.running():
+        # What has ended and is not settled yet counts, too: the state does not say what came of it.
+        while self.engine.unsettled(_NODE):
             if self.state is NodeState.CLEAN:
                 left_s = None
             elif patience_s is None:

@@ -14,6 +14,7 @@ import pytest
 from nodealloc.checkpoint import Checkpoint, Contents, MemoryStore, StoreFailedError
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
+from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
@@ -575,3 +576,17 @@ def test_pods_that_come_together_are_decided_about_once_each() -> None:
         one.join(LONG_S)
     assert len(node.snapshot.admitted) == len(wanted)
     assert advisor.decisions <= 2 * len(wanted)
+
+
+def test_a_write_that_ended_a_moment_ago_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that loses its turn between its end and its word of it keeps nobody out."""
+    said = Operations._over
+
+    def late(self: Operations[object, object, object], operation: Operation[object, object, object]) -> None:
+        time.sleep(0.05)
+        said(self, operation)
+
+    monkeypatch.setattr(Operations, "_over", late)
+    node = NodeAllocator(empty(), MemoryStore(FORMATS))
+    node.start()
+    assert isinstance(node.admit(workload("web", {"cpu": 2})), Admitted)
