@@ -580,6 +580,71 @@ def reasons_of_victims(scene: Scene) -> None:
     scene.told(PodPhase.FAILED, victim=True)
 
 
+def loops(scene: Scene) -> None:
+    """A container that was started again has ended again."""
+    scene.environment.only_ends = True
+    scene.clock.advance(20.0)
+    scene.wants()
+    starts_again(scene)
+    scene.crashes(scene.environment.containers.running[0].record.id)
+
+
+def waits_untold(scene: Scene) -> None:
+    loops(scene)
+    scene.told(containers=[attrs.evolve(RUNS, state=ContainerWaiting(reason="ContainerCreating"))])
+    scene.clock.advance(8.0)
+    scene.wants("v")
+
+
+def edited_waits(scene: Scene) -> None:
+    loops(scene)
+    scene.told(containers=[attrs.evolve(RUNS, state=ContainerWaiting(reason="CrashLoopBackOff"))])
+    other = attrs.evolve(APP, image="busybox:2")
+    scene.environment.edit(attrs.evolve(scene.environment.known["u"], containers=(other,)), "busybox:2")
+    scene.environment.reads.edited(API, "u", "app", "busybox:2")
+    scene.environment.reads.reading(API)()
+    scene.clock.advance(8.0)
+    scene.wants("v")
+
+
+def conditioned(scene: Scene, *true: str, ready: bool = False) -> None:
+    """A pod with a sidecar, neither of which is told to run, and conditions that are told to be true."""
+    scene.wants(init_containers=(attrs.evolve(APP, name="proxy", restartable=True),))
+    waits = [ContainerStatus(name=name, state=ContainerWaiting()) for name in ("proxy", "app")]
+    conditions = [PodCondition(type=one, status=ConditionStatus.TRUE) for one in true]
+    scene.environment.tell(
+        "u",
+        PodStatus(
+            phase=PodPhase.RUNNING,
+            conditions=tuple(conditions),
+            init_containers=tuple(waits[:1]),
+            containers=(attrs.evolve(waits[1], ready=ready),),
+        ),
+    )
+
+
+def sidecar_not_ready(scene: Scene) -> None:
+    conditioned(scene, "ContainersReady", ready=True)
+
+
+def ready_of_nothing(scene: Scene) -> None:
+    conditioned(scene, "Ready")
+
+
+def initialized_early(scene: Scene) -> None:
+    conditioned(scene, "Initialized")
+
+
+def starts_in_nothing(scene: Scene) -> None:
+    conditioned(scene, "PodReadyToStartContainers")
+
+
+def runs_uninitialized(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    scene.told(containers=[RUNS])
+
+
 def deadlines_end_for_nothing(scene: Scene) -> None:
     scene.environment.only_ends = True
     scene.wants(active_deadline_seconds=20)
@@ -789,6 +854,26 @@ def tells_no_address(scene: Scene) -> None:
     scene.told()
 
 
+def tells_no_address_any_more(scene: Scene) -> None:
+    scene.wants()
+    for phase, ips in ((PodPhase.RUNNING, ("10.0.0.1",)), (PodPhase.FAILED, ())):
+        scene.environment.tell("u", PodStatus(phase=phase, containers=(RUNS,), pod_ips=ips))
+
+
+def tells_no_image(scene: Scene) -> None:
+    scene.wants()
+    made = scene.runs()
+    scene.told(
+        phase=PodPhase.PENDING, containers=[attrs.evolve(RUNS, image=IMAGE, container_id=f"sim://{made}")]
+    )
+
+
+def records_pile_up(scene: Scene) -> None:
+    scene.wants()
+    for attempt in range(3):
+        scene.crashes(scene.runs(attempt=attempt))
+
+
 def shares(cpus: CPUSet) -> LinuxResources:
     return LinuxResources(cpus=cpus)
 
@@ -909,6 +994,21 @@ BROKEN = {
         reasons_of_victims, r"made room for another one, .*, and nothing is told"
     ),
     "ReasonsStay": Broken(reasons_stay, r"was told to end because of Preempting, and now because of nothing"),
+    "WaitsAreTold": Broken(
+        waits_untold, r"u/app waits for its back-off, and ContainerCreating is told of it"
+    ),
+    "WaitsAreTold of who was edited": Broken(
+        edited_waits, r"ended as busybox:0, is to run from busybox:2, and waits"
+    ),
+    "ConditionsFollow": Broken(sidecar_not_ready, r"are told to be ready, and proxy not to be"),
+    "ConditionsFollow of a pod": Broken(ready_of_nothing, r"u is told to be ready, and its containers not"),
+    "ConditionsFollow at a start": Broken(initialized_early, r"told to be initialized, and proxy not to be"),
+    "ConditionsFollow of a sandbox": Broken(
+        starts_in_nothing, r"u has no sandbox, and its containers are told", "settled"
+    ),
+    "ConditionsFollow of what runs": Broken(
+        runs_uninitialized, r"u runs, and PodReadyToStartContainers is told not to be true", "settled"
+    ),
     "DeadlinesEnd for nothing": Broken(
         deadlines_end_for_nothing, r"too long, which ended it, and nothing is"
     ),
@@ -954,6 +1054,13 @@ BROKEN = {
     "TellsOfThese of addresses": Broken(
         tells_no_address, r"u has the addresses .+, and \(\) are told", "settled"
     ),
+    "TellsOfThese of addresses at the end": Broken(
+        tells_no_address_any_more, r"u has ended, and its addresses .+ are not told any more"
+    ),
+    "TellsOfThese of what it is made from": Broken(
+        tells_no_image, r"u/app runs from .+, and None is told", "settled"
+    ),
+    "FewRecordsStay": Broken(records_pile_up, r"records of 3 instances of u/app that have ended", "settled"),
     "FinishedStays of sandboxes": Broken(
         finished_in_another_sandbox, r"u gets another sandbox, and all that its policy would start"
     ),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
+from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._environment import FILL
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 
-__all__ = ["NothingIsLeft", "RecordsGoFirst", "StoreIsWhole"]
+__all__ = ["FewRecordsStay", "NothingIsLeft", "RecordsGoFirst", "StoreIsWhole"]
 
 _ASIDE = (".nodealloc.damaged-", ".nodealloc.kept-")
 """How the names of files begin that a store found damaged and put aside."""
+_DEAD = 2
+"""Of one container so many records of ends may stay: the newest one, and one that an agent keeps besides."""
 
 
 class RecordsGoFirst(Guarantee):
@@ -28,6 +32,21 @@ class RecordsGoFirst(Guarantee):
         runs = [one.record.id for one in containers.reports if one.record.pod.uid == event.uid]
         left = [one for one in (*boxes, *runs) if one not in containers.late | containers.strange]
         assert not left, f"{event.uid} is told gone, and the runtime still has {', '.join(left)}"
+
+
+class FewRecordsStay(Guarantee):
+    """Guarantee 11, while pods go on: nothing piles up."""
+
+    words = "when all is quiet, of a container's instances that have ended the newest are recorded alone"
+
+    def settled(self) -> None:
+        """By now the older ones are gone."""
+        reports = self.environment.containers.reports
+        ends = [one.record for one in reports if one.record.state is RunState.EXITED]
+        for (uid, name), count in Counter((one.pod.uid, one.name) for one in ends).items():
+            assert count <= _DEAD, (
+                f"the runtime has records of {count} instances of {uid}/{name} that have ended"
+            )
 
 
 class NothingIsLeft(Guarantee):

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 
 from nodealloc.podfacts import Exited, PodStatus
-from nodealloc.podspec import Container, Probe, RestartPolicy
+from nodealloc.podspec import Container, Pod, Probe, RestartPolicy
 from nodealloc.testing.simulation.node._environment import FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
@@ -90,8 +90,15 @@ class DeadlinesEnd(RoomHeard):
             and container in pod.containers
             and event.uid not in self.environment.deletions
             and self.environment.overdue_s(event.uid, is_awake=True) > -_EARLY_S
-            and not (self.ends_alone(event) or self.makes_room(event))
+            and not (self.ends_alone(event) or self._is_victim(event, pod))
         )
+
+    def _is_victim(self, event: Event, pod: Pod) -> bool:
+        """Whether it may have been chosen to make room: that was told before, if there was time for it."""
+        told = self.environment.told.get(event.uid)
+        is_told = told is not None and told.condition("DisruptionTarget") is not None
+        has_time = pod.termination_grace_period_seconds > 0
+        return self.makes_room(event) and (is_told or not has_time)
 
     def settled(self) -> None:
         """Nothing runs of what is overdue."""

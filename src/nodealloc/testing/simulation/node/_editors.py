@@ -51,6 +51,13 @@ class Editors:
             self._edit(uid, rng.randrange(len(self._environment.known[uid].containers)))
             self._environment.ask_to_end(uid, rng.choice((1, 3, 5)))
 
+    def mend(self) -> None:
+        """What is in a crash loop is to run from another image: it waits no longer."""
+        uid, name = self._environment.looping or ("", "")
+        if uid not in self._found and self._is_wanted(uid):
+            names = [one.name for one in self._environment.known[uid].containers]
+            self._edit(uid, names.index(name))
+
     def debug(self, rng: random.Random) -> None:
         """Somebody adds a container to a pod, to look at it from within."""
         if uid := self._to_edit(rng):
@@ -128,7 +135,8 @@ class Editors:
         self._images += 1
         other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
         containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
-        self._environment.reads.edited(API, uid, other.name, other.image)
+        source = FILE if uid in self._environment.pods[FILE] else API
+        self._environment.reads.edited(source, uid, other.name, other.image)
         self._environment.edit(attrs.evolve(pod, containers=containers), f"{other.name} from {other.image}")
 
 

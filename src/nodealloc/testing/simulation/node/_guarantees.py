@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from nodealloc.testing.simulation.node._again import FailedCallsWait
-from nodealloc.testing.simulation.node._clearing import NothingIsLeft, RecordsGoFirst, StoreIsWhole
+from nodealloc.testing.simulation.node._clearing import (
+    FewRecordsStay,
+    NothingIsLeft,
+    RecordsGoFirst,
+    StoreIsWhole,
+)
+from nodealloc.testing.simulation.node._conditions import ConditionsFollow
 from nodealloc.testing.simulation.node._counting import ProbesCount
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
@@ -92,6 +98,7 @@ from nodealloc.testing.simulation.node._statuses import (
     SameEnd,
     TerminalStays,
 )
+from nodealloc.testing.simulation.node._waiting import WaitsAreTold
 
 __all__ = ["GUARANTEES"]
 
@@ -117,6 +124,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     NothingToldAfterwards,
     ToldInTime,
     ReasonsStay,
+    WaitsAreTold,
     ReadyFallsFirst,
     ReadyIsEarned,
     ReadinessStands,
@@ -147,6 +155,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     MountsAccounted,
     NothingIsLeft,
     RecordsGoFirst,
+    FewRecordsStay,
     StoreIsWhole,
     RefusalsSayWhy,
     RefusalsAreTrue,
@@ -166,6 +175,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     ProbesCount,
     StrangersGo,
     PhaseIsTrue,
+    ConditionsFollow,
     StartupIsEarned,
     LastEndIsTold,
     LostEndIsTold,

@@ -45,6 +45,8 @@ _EMPTYING = 60
 """So much happens while the last pods go, with faults, before all is left to settle."""
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
+_MENDED_S = 60.0
+"""So long nothing else happens once a container was edited that is in a crash loop."""
 _HANGS = re.compile(r" (hangs|is slow)$")
 _ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
 _WORDS = re.compile(r"[\w-]+")
@@ -178,7 +180,9 @@ class NodeSimulation:
         if self.seeds.rests_s:
             self._users.begin_loop()
             self.simulation.rest(self.seeds.rests_s)
+            self._editors.mend()
             self._users.end_loop()
+            self.simulation.rest(_MENDED_S)
             self._users.crash_all()
             self._settle()
             self._users.come()

@@ -212,6 +212,7 @@ class TellsOfThese(Guarantee):
         self._made: dict[str, _Instance] = {}
         self._times: dict[str, tuple[float | None, float | None]] = {}
         self._began: dict[str, float] = {}
+        self._ips: dict[str, tuple[str, ...]] = {}
 
     def heard(self, event: Event, /) -> None:
         """Whose they are is known from when it was made, started and ended."""
@@ -229,8 +230,18 @@ class TellsOfThese(Guarantee):
                     f"{event.uid} was told to be there since {self._began[event.uid]}, and "
                     f"now since {began_s}"
                 )
+            self._keeps_addresses(event.uid, event.value)
             for one in event.value.all_containers:
                 self._is_true(event.uid, one)
+
+    def _keeps_addresses(self, uid: str, status: PodStatus) -> None:
+        """Whoever reads of a pod that has ended reads where it was."""
+        before = self._ips.get(uid, ())
+        self._ips[uid] = status.pod_ips
+        is_over = status.phase is not None and status.phase.is_terminal and status.containers
+        assert not is_over or status.pod_ips or not before, (
+            f"{uid} has ended, and its addresses {before} are not told any more"
+        )
 
     def settled(self) -> None:
         """By now the addresses are told of who runs in a sandbox."""
@@ -241,6 +252,13 @@ class TellsOfThese(Guarantee):
                 continue
             if self.main_runs(uid) and len(self._boxes(uid)) == 1:
                 assert told.pod_ips == ips, f"{uid} has the addresses {ips}, and {told.pod_ips} are told"
+        for one in self.environment.containers.running:
+            record = one.record
+            status = self.environment.told.get(record.pod.uid)
+            for each in status.all_containers if status is not None else ():
+                assert each.image_id == record.image_id or id_told(each.container_id) != record.id, (
+                    f"{record.pod.uid}/{record.name} runs from {record.image_id}, and {each.image_id} is told"
+                )
 
     def _boxes(self, uid: str) -> list[str]:
         return [one.record.id for one in self.environment.containers.sandboxes if one.record.pod.uid == uid]

@@ -27,7 +27,7 @@ class SeedClass:
         resyncs: Whether reconcilers look at every key now and then. Where they do not, a wake-up
             that was lost is not made good.
         rests_s: Virtual seconds after that in which nothing happens but that one container is in a crash
-            loop, for longer than its longest wait; then every container crashes once.
+            loop, for longer than its longest wait; then it is edited, and every container crashes once.
         operations: Calls that one life of a seed makes before all is left to settle.
     """
 
