@@ -163,4 +163,11 @@ ONCE_UNFOUND = {
         new="    if report is None or newest is None:",
         seeds="outages",
     ),
+    "memory-not-given": Change(
+        about="containers start on the memory of all NUMA nodes, whatever they were granted",
+        file="agent/_granted.py",
+        old="mems=held.mems)",
+        new="mems=None)",
+        seeds="calm",
+    ),
 }

@@ -328,6 +328,12 @@ def bytes_once(scene: Scene) -> None:
         scene.runs(uid, resources=LinuxResources(mems=NodeSet.of(0)))
 
 
+def starts_anywhere(scene: Scene) -> None:
+    for uid, mems in (("u", NodeSet.of(0)), ("v", None), ("w", None)):
+        scene.wants(uid, ALONE)
+        scene.runs(uid, resources=LinuxResources(mems=mems))
+
+
 def fits_the_node(scene: Scene) -> None:
     four = {"cpu": Quantity.of(4), "memory": Quantity.of("1Gi")}
     for uid in ("u", "v"):
@@ -855,6 +861,7 @@ def tells_no_address(scene: Scene) -> None:
 
 
 def tells_no_address_any_more(scene: Scene) -> None:
+    scene.environment.only_ends = True
     scene.wants()
     for phase, ips in ((PodPhase.RUNNING, ("10.0.0.1",)), (PodPhase.FAILED, ())):
         scene.environment.tell("u", PodStatus(phase=phase, containers=(RUNS,), pod_ips=ips))
@@ -963,6 +970,7 @@ BROKEN = {
     "InitFirst": Broken(init_first, r"u/app starts, and init comes before it"),
     "DevicesAreWell": Broken(devices_are_well, r"is given gpu-0, which was ill 1\.0 s before"),
     "BytesOnce": Broken(bytes_once, r"bytes are granted of \[0\], which have"),
+    "BytesOnce of who starts anywhere": Broken(starts_anywhere, r"v/app starts, and on no memory of its own"),
     "PlacementStands": Broken(placement_stands, r"u/app moves from CPUs 1 to 2"),
     "Aligned": Broken(aligned, r"gets CPUs 1,5 of 2 nodes"),
     "DevicesOnce": Broken(devices_once, r"gpu-0 is .*, each for itself"),

@@ -199,12 +199,19 @@ class Aligned(OwnCpus):
 class BytesOnce(Guarantee):
     """Ours: no byte twice."""
 
-    words = "containers that have memory of some NUMA nodes for themselves fit there together"
+    words = (
+        "containers that have memory of some NUMA nodes for themselves start on it, and fit there together"
+    )
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._pins = False
 
     def heard(self, event: Event, /) -> None:
-        """What runs with memory of its own is not more than there is."""
+        """What runs with memory of its own is not more than there is; no other agent gives any."""
         if event.what is not What.STARTED:
             return
+        self._is_pinned(event)
         held: dict[frozenset[int], int] = {}
         for one in self.environment.containers.running:
             pod = self.pod(one.record.pod.uid)
@@ -214,8 +221,19 @@ class BytesOnce(Guarantee):
             limits = self.environment.containers.limits(one.record.id)
             amount = self.environment.forms.given(pod.uid, one.record.name, limits)["memory"].value
             held[frozenset(mems)] = held.get(frozenset(mems), 0) + amount
+        self._pins = self._pins or bool(held)
         sizes = {one.id: one.memory_bytes for one in self.environment.machine.numa_nodes}
         for nodes in held:
             asked = sum(amount for mine, amount in held.items() if mine <= nodes)
             there = sum(sizes[node] for node in nodes)
             assert asked <= there, f"{asked} bytes are granted of {sorted(nodes)}, which have {there}"
+
+    def _is_pinned(self, event: Event) -> None:
+        """Who has memory of its own does not start on all that there is."""
+        pod, mems = self.pod(event.uid), self.environment.containers.limits(event.id).mems
+        is_own = (
+            pod is not None and qos_class(pod) is QosClass.GUARANTEED and self.container(event) is not None
+        )
+        assert mems or not (is_own and self._pins), (
+            f"{event.uid}/{event.name} starts, and on no memory of its own"
+        )
