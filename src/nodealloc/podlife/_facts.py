@@ -27,10 +27,12 @@ class ContainerFacts:
     Attributes:
         waiting: Why it is not running yet, or not again; None where nothing holds it back.
         restart_count: Times that it was started again; never falls.
+        owed: The runtime's id of an instance that was stopped to start again, however it ended; "" for none.
     """
 
     waiting: StartFailure | None = None
     restart_count: int = 0
+    owed: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -107,6 +109,7 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
             name: ContainerFacts(
                 waiting=failures.get(name),
                 restart_count=max(attempts.get(name, 0), 0),
+                owed=record.owed.get(name, ""),
             )
             for name in {*attempts, *failures, *record.completed}
         },

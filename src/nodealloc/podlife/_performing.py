@@ -125,7 +125,8 @@ class Performer:
         self._rules = rules
         self._images = ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials)
         self._failed_pulls = FailedPulls(policy.pulls)
-        self._failed_stops: set[str] = set()
+        # Of each container that was asked to end whether it may have heard of that.
+        self._may_have_heard: dict[str, bool] = {}
 
     def perform(
         self, step: Step[Detail], cancel: Cancel, /
@@ -345,19 +346,22 @@ class Performer:
     def _stop(self, uid: str, detail: StopContainer) -> None:
         keeps, cid = self._rules.keeps_deadline, detail.container_id
         left_s = left_to_end_s(detail, self._worlds.pods.get(uid), self._clock.monotonic_s())
-        if cid in self._failed_stops:
+        before = self._may_have_heard.get(cid)
+        if before is False:
             # It has not heard of its end yet: it gets what is kept for that, by a kubelet all of the grace.
             left_s = max(left_s, self._policy.kept_s(detail.grace_s) if keeps else detail.grace_s)
         if not keeps and not detail.kills:
             left_s = max(float(math.ceil(left_s)), self._policy.term_s)
+        self._may_have_heard[cid] = True
         try:
             with contextlib.suppress(NoSuchRecordError):
                 self._runtime.stop_container(cid, left_s)
         except Exception as error:
-            if not isinstance(error, UncertainError):  # after which it may have heard
-                self._failed_stops.add(cid)
+            # Another call may be under way since before it, with more time.
+            if not (before or isinstance(error, UncertainError)):
+                self._may_have_heard[cid] = False
             raise
-        self._failed_stops.discard(cid)
+        self._may_have_heard.pop(cid, None)
 
     def _remove(self, detail: Remove | Prune) -> None:
         for one in detail.containers:

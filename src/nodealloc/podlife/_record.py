@@ -192,7 +192,7 @@ class PodRecord:
         stopping: Container id to a stop that was decided while the pod goes on.
         post_start: Container id to how far its hook has come.
         pre_stop: Container id to how far its hook has come.
-        owed: Container name to an instance of it that was stopped to start again.
+        owed: Container name to its last instance that was stopped to start again; a later one is another.
         resized: Container id to the resources that it was given since it was made.
         pokes: Pokes that were answered.
         edition_ready: Preparation to the edition that it is ready for; forgotten with the process.

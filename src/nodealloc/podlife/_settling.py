@@ -243,8 +243,7 @@ def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
         and acted.id not in hooks
     ):
         hooks = extended(hooks, acted.id, HookState.WAITS)
-    owed = reduced(after.owed, name) if name in after.owed else after.owed
-    return after.but(starting=starting, images=images, post_start=hooks, owed=owed)
+    return after.but(starting=starting, images=images, post_start=hooks)
 
 
 def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRecord:

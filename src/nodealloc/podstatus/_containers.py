@@ -232,9 +232,12 @@ class _Statuses:
             if count != status.restart_count:
                 status = attrs.evolve(status, restart_count=count)
         failure = self._observed.start_failures.get(container.name)
-        if failure is not None and self._starts_again(container, instances, is_init=is_init):
+        is_owed = self._is_owed(instances)
+        if is_owed or (failure is not None and self._starts_again(container, instances, is_init=is_init)):
             ended = status.state if isinstance(status.state, ContainerTerminated) else status.last_state
-            waits = ContainerWaiting(reason=failure.reason, message=failure.message)
+            waits = ContainerWaiting(reason="ContainerCreating")
+            if failure is not None:
+                waits = ContainerWaiting(reason=failure.reason, message=failure.message)
             ready = status.ready and not self._rules.running_is_ready
             status = attrs.evolve(status, state=waits, last_state=ended, ready=ready)
         allocated = self._observed.devices.get(container.name, ())
@@ -299,6 +302,16 @@ class _Statuses:
         if one.state is RunState.UNKNOWN and was_running:
             return LOST
         return ContainerWaiting()
+
+    def _is_owed(self, instances: Sequence[_Instance]) -> bool:
+        """Whether it was stopped to start again: by its policy it may have ended for good.
+
+        A kubelet tells nothing of it between the two.
+        """
+        observed = self._observed
+        if not instances or not self._rules.resolves_oddities or observed.is_ending:
+            return False
+        return instances[0].state is RunState.EXITED and instances[0].id in observed.owed
 
     def _starts_again(self, container: Container, instances: Sequence[_Instance], *, is_init: bool) -> bool:
         """Whether it is to be started when its time has come."""

@@ -42,6 +42,7 @@ def observed_of(facts: LifeFacts, /) -> Observed | None:
             if one.waiting is not None
         },
         counts={name: one.restart_count for name, one in facts.containers.items()},
+        owed=frozenset([one.owed for one in facts.containers.values() if one.owed]),
         # Whoever ends by itself, or is deleted, has no reason: nobody else decided that it fails.
         ending=ToldEnding(reason=ending.reason, message=ending.message, disruption=ending.disruption)
         if ending is not None and ending.reason

@@ -84,6 +84,8 @@ class Observed:
         health: What probes have said, by the runtime's id of a container.
         start_failures: Why containers do not run, by the container's name.
         counts: Restarts that are known from elsewhere, by the container's name.
+        owed: The runtime's ids of instances that were stopped to start again: whatever the policy says of how
+            they ended, their containers wait for that.
         ending: Why somebody ends it, where somebody does.
         refused: It was never let in, so that nothing of it was made.
         devices: Health of the devices that containers hold, by the container's name.
@@ -103,6 +105,7 @@ class Observed:
         factory=Frozen[str, StartFailure], validator=freeze
     )
     counts: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
+    owed: frozenset[str] = frozenset()
     ending: ToldEnding | None = None
     refused: bool = False
     devices: Mapping[str, tuple[ResourceStatus, ...]] = attrs.field(

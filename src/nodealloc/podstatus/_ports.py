@@ -57,12 +57,17 @@ class _Waiting(_Why, Protocol):
 
 
 class _ContainerFacts(Protocol):
-    """Why a container does not run (again) yet, if anything, and how often it was started again."""
+    """Why a container does not run (again) yet, if anything, and how often it was started again.
+
+    And the id of an instance that was stopped to start again, or "".
+    """
 
     @property
     def waiting(self) -> _Waiting | None: ...
     @property
     def restart_count(self) -> int: ...
+    @property
+    def owed(self) -> str: ...
 
 
 class LifeFacts(Protocol):

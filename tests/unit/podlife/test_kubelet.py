@@ -20,7 +20,13 @@ from nodealloc.podspec import (
     Probe,
     RestartPolicy,
 )
-from nodealloc.runtime import ContainerRecord, RunState, RuntimeRefusedError, RuntimeUnavailableError
+from nodealloc.runtime import (
+    AnswerLostError,
+    ContainerRecord,
+    RunState,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+)
 from nodealloc.verdicts import Admitted, Refused
 from tests.unit.podlife_node import Node, Verdicts, pod
 
@@ -837,3 +843,27 @@ def test_the_grace_of_who_could_not_be_told(rules: Rules, last_s: float) -> None
     assert node.running() == []
     graces = [grace_s for _, grace_s in node.stops]
     assert (graces[0], graces[-1]) == (5.0, last_s)
+
+
+def test_who_heard_of_its_end_gets_no_more_time_as_a_later_call_fails() -> None:
+    """One with less time that nobody takes: the call before it was heard, and is under way."""
+    node = Node()
+    node.lives.put(pod(grace_s=30))
+    node.after(2)
+    stop, calls = node.runtime.stop_container, list[float]()
+
+    def once(container_id: str, grace_s: float, /) -> None:
+        calls.append(grace_s)
+        if len(calls) == 1:
+            raise AnswerLostError("stop_container", "deadline exceeded")
+        if len(calls) < 4:
+            raise RuntimeUnavailableError("stop_container", "away")
+        stop(container_id, grace_s)
+
+    node.runtime.stop_container = once  # type: ignore[method-assign]
+    ends = attrs.evolve(pod(grace_s=30), deletion_timestamp="now", deletion_grace_period_seconds=1)
+    node.lives.put(ends)
+    node.after(30)
+    assert node.running() == []
+    assert calls[0] == 1.0
+    assert calls[-1] < 0.5

@@ -282,3 +282,31 @@ def test_a_next_try_is_said_once_for_each_failure() -> None:
     assert said(130.0, 110.0, 1012.0) == "no such host; next try at 1970-01-01T00:17:12Z"
     bare = Observed(pod=pod(), start_failures={"app": StartFailure(reason="Waits")})
     assert tries.said("u", bare, now_s=0.0, now_unix_s=0.0) is bare
+
+
+@pytest.mark.parametrize("policy", list(RestartPolicy))
+def test_what_is_stopped_to_start_again_is_never_told_to_have_ended_for_good(policy: RestartPolicy) -> None:
+    """Between its two instances it waits, and how the first one ended stands behind that; then it runs."""
+    node = TellingNode()
+    before = pod(policy=policy)
+    node.lives.put(before)
+    node.after(2)
+    node.executor.held.add("start")
+    (app,) = before.containers
+    node.lives.put(attrs.evolve(before, containers=(attrs.evolve(app, image="other"),)))
+    node.after(8)
+    (between,) = node.told()[-1].containers
+    assert isinstance(between.state, ContainerWaiting)
+    assert isinstance(between.last_state, ContainerTerminated)
+    node.executor.held.clear()
+    for call in node.executor.parked:
+        call()
+    node.after(4)
+    (after,) = node.told()[-1].containers
+    assert isinstance(after.state, ContainerRunning)
+    assert after.restart_count == 1
+    assert node.phases()[-1] == "Running"
+    node.exit("app", 0)
+    node.after(4)
+    (last,) = node.told()[-1].containers
+    assert isinstance(last.state, ContainerTerminated) is (policy is not RestartPolicy.ALWAYS)
