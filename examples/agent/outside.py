@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ import attrs
 
 from examples.processes._commands import run as run_in
 from examples.processes._fence import Fence, end_all
-from examples.processes._kept import Files, Started
+from examples.processes._kept import SOCKET, Files, Started
 from examples.processes._table import Table
 from nodealloc.cgroups import CgroupName, detect
 from nodealloc.cri import CriRuntime
@@ -32,6 +33,7 @@ from nodealloc.volumes import LinuxMounter, SafeRoot, parse_mountinfo
 __all__ = ["AgentProcess", "DemoError", "Surroundings", "compile_agent", "left_behind", "surroundings"]
 
 _ENDS_S = 30.0
+_LEAVES_S = 5.0
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -353,6 +355,10 @@ def _clean(folder: Path, cgroup: str) -> None:
     if containers.is_dir():
         for one in ProcessView(containers).processes():
             end_all(partial(_if_alive, one))
+        # Its keeper writes down how each has ended, in folders that it makes anew, and leaves.
+        ends_s = time.monotonic() + _LEAVES_S
+        while (containers / SOCKET).exists() and time.monotonic() < ends_s:
+            time.sleep(0.02)
     with contextlib.suppress(NodeallocError, OSError):
         driver, name = detect(), CgroupName.of(cgroup)
         driver.kill(name)
