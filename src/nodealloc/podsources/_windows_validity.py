@@ -45,7 +45,8 @@ def windows_faults(manifest: object, /) -> Iterator[Fault]:
 
 
 def _options(at: str, found: object) -> Iterator[Fault]:
-    if not isinstance(found, dict):
+    options = fields_of(found)
+    if options is not found:
         yield Fault(at, "expected an object")
         return
     for name, kind, word in (
@@ -54,7 +55,7 @@ def _options(at: str, found: object) -> Iterator[Fault]:
         ("runAsUserName", str, "a text"),
         ("hostProcess", bool, "true or false"),
     ):
-        value = found.get(name)
+        value = options.get(name)
         if value is None:
             continue
         if not isinstance(value, kind):
