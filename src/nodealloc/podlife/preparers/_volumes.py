@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 
 from nodealloc._arguments import wrong
@@ -68,7 +68,7 @@ class VolumePreparer:
             return self._answer(pod)
 
     @contextlib.contextmanager
-    def _told_at_once(self, uid: str) -> Iterator[None]:
+    def _told_at_once(self, uid: str) -> Generator[None, None, None]:
         """What is mounted of a pod meanwhile is told at the end: whoever waits for both looks once."""
         with self._lock:
             self._made_ready[uid] = 0
