@@ -93,12 +93,17 @@ class FinishedStays(Guarantee):
             if pod.restart_policy is RestartPolicy.NEVER:
                 assert first not in self._started, f"{event.uid}/{event.name} starts again under policy Never"
             if pod.restart_policy is RestartPolicy.ON_FAILURE:
-                assert key not in self._succeeded, f"{event.uid}/{event.name} starts again after it succeeded"
+                assert key not in self._succeeded or first not in self._started, (
+                    f"{event.uid}/{event.name} starts again after it succeeded"
+                )
             self._started.add(first)
 
     def _needs_one(self, pod: Pod) -> None:
         """A sandbox is made for something that is to run in it."""
-        has_succeeded = all((pod.uid, one.name) in self._succeeded for one in pod.containers)
+        has_succeeded = all(
+            (pod.uid, one.name) in self._succeeded and (pod.uid, one.name, one.image) in self._started
+            for one in pod.containers
+        )
         assert not has_succeeded or pod.restart_policy is not RestartPolicy.ON_FAILURE, (
             f"{pod.uid} gets another sandbox, and all that its policy would start in it has succeeded"
         )
