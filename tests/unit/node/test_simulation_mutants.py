@@ -210,7 +210,7 @@ def test_a_bug_in_the_library_is_found(name: str) -> None:
     assert found(mutant).startswith("found "), f"{name}: {mutant.about}; nothing was found"
 
 
-def found(mutant: Change, *, lives: int = 120) -> str:
+def found(mutant: Change, *, lives: int = 240) -> str:
     """What the program says."""
     first = [one.name for one in CLASSES].index(mutant.seeds)
     asked = {
