@@ -20,6 +20,7 @@ from pathlib import Path
 assert "grpc" not in sys.modules, "too late: gRPC reads its environment when it is loaded"
 from nodealloc.devices import *
 from nodealloc.devices.plugins import *
+from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._registration import introduce
 from nodealloc.testing.devices import PluginProcess, wait_until
 
