@@ -80,15 +80,25 @@ def test_what_is_told_while_a_container_is_stopped_and_started(rules: Rules, mea
     node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
     node.after(1)
     told.append(states(node)["app"][0])
-    node.executor.held.clear()
-    for go_on in node.executor.parked:
-        go_on()
+    go_on(node)
     node.after(1)
     told.append(states(node)["app"][0])
     assert list(dict.fromkeys(told)) == meanwhile
 
 
 TWO = (Container(name="one", image="busybox"), Container(name="two", image="busybox"))
+
+
+def ending(rules: Rules, *, for_s: float, grace_s: int = 30) -> Node:
+    """A node whose static pod went for so long, and a container of it is being stopped."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(grace_s=grace_s, annotations=STATIC))
+    node.after(1)
+    node.executor.held.add("stop")
+    node.lives.remove("u")
+    node.after(for_s)
+    return node
 
 
 def go_on(node: Node) -> None:
@@ -243,19 +253,11 @@ def test_what_is_left_of_a_pod_that_is_gone() -> None:
 @pytest.mark.parametrize(("rules", "running"), [(RIGHT, []), (KUBELET, ["app#1"])])
 def test_a_pod_that_is_put_back_while_it_ends(rules: Rules, running: list[str]) -> None:
     """It stays ended; with a kubelet it runs again once it has, as the next of its containers."""
-    node = Node(rules=rules)
-    node.lives.heard()
-    node.lives.put(pod(annotations=STATIC))
-    node.after(1)
-    node.executor.held.add("stop")
-    node.lives.remove("u")
-    node.after(1)
+    node = ending(rules, for_s=1)
     node.lives.put(pod(annotations=STATIC, labels={"edited": "yes"}))
     node.after(1)
     assert node.running() == ["app#0"]
-    node.executor.held.clear()
-    for go_on in node.executor.parked:
-        go_on()
+    go_on(node)
     node.after(5)
     assert node.running() == running
     if running:
@@ -437,9 +439,7 @@ def test_a_post_start_hook_that_fails_is_told() -> None:
     waiting = facts(node).containers["app"].waiting
     assert waiting is not None
     assert (waiting.reason, waiting.message) == ("PostStartHookError", "no")
-    node.executor.held.clear()
-    for go_on in node.executor.parked:
-        go_on()
+    go_on(node)
     node.after(5)
     assert node.running() == ["app#1"]
     assert facts(node).containers["app"].waiting is None
@@ -623,13 +623,7 @@ def test_whether_a_refusal_outlives_the_agent(rules: Rules, life: LifeState) -> 
 @pytest.mark.parametrize(("rules", "grace_s"), [(RIGHT, 11), (KUBELET, 2)])
 def test_how_a_pod_ends_that_was_ending_as_the_agent_was_killed(rules: Rules, grace_s: int) -> None:
     """By the deadline that it had; a kubelet gives it a second, which comes to two."""
-    node = Node(rules=rules)
-    node.lives.heard()
-    node.lives.put(pod(grace_s=14, annotations=STATIC))
-    node.after(1)
-    node.executor.held.add("stop")
-    node.lives.remove("u")
-    node.after(3)
+    node = ending(rules, for_s=3, grace_s=14)
     node.executor.held.clear()
     node.kill_agent()
     node.lives.heard()
@@ -662,13 +656,7 @@ def test_how_long_a_static_pod_is_active_over_an_agents_restart(rules: Rules, li
 @pytest.mark.parametrize(("rules", "running"), [(RIGHT, []), (KUBELET, ["app#0"])])
 def test_a_static_pod_that_was_put_back_while_the_agent_was_away(rules: Rules, running: list[str]) -> None:
     """It was ending, and does; a kubelet that starts finds a manifest and what runs of it."""
-    node = Node(rules=rules)
-    node.lives.heard()
-    node.lives.put(pod(annotations=STATIC))
-    node.after(1)
-    node.executor.held.add("stop")
-    node.lives.remove("u")
-    node.after(3)
+    node = ending(rules, for_s=3)
     node.executor.held.clear()
     node.kill_agent()
     node.lives.put(pod(annotations=STATIC))
