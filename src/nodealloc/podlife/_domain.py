@@ -36,7 +36,7 @@ from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
 from nodealloc.podlife._syncing import Next, sync
 from nodealloc.podlife._wanted import PodWanted
-from nodealloc.podspec import is_static
+from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodKnown, PodListing
 from nodealloc.verdicts import NotYet
 
@@ -96,6 +96,7 @@ class Lives:
         self._nears = nears
         self._performer = performer
         self._preparations = tuple(preparations)
+        self._parts = tuple([one.name for one in preparations])
         self._policy = policy
         self._rules = rules
 
@@ -114,7 +115,8 @@ class Lives:
         answer = self._going_on(record, want, observed, view)
         if answer is None:
             if view.have is not None:
-                record = as_wanted(record, want)
+                waits = self._edits_wait(record, want)
+                record = as_wanted(record, want, parts=self._parts, waits=waits)
             answer = self._next(self._moved(record, want, observed, view), want, observed, view)
         steps, asked_s = spared(answer.record, answer.steps, view.now_s)
         return Plan(
@@ -167,6 +169,11 @@ class Lives:
         left = goes_on(answer.steps, record, observed, view.running, now_s=view.now_s, policy=self._policy)
         return answer if left else None
 
+    def _edits_wait(self, record: PodRecord, want: PodWanted) -> bool:
+        """Whether what runs goes on as it is until another form's parts are ready; a kubelet acts at once."""
+        is_running = record.life is LifeState.SYNCING and record.sandbox_attempt >= 0
+        return self._rules.follows_edits and is_running and not reasons_to_end(want)
+
     def _moved(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> PodRecord:
         """Whether it may start, and whether it has to end."""
         now_s, rules, pod = view.now_s, self._rules, want.pod
@@ -175,7 +182,7 @@ class Lives:
         reasons = reasons_to_end(want)
         if record.life is LifeState.WAITING and not reasons:
             record = self._let_in(record, want, observed, view)
-        deadline_s = _active_deadline_s(record)
+        deadline_s = _active_deadline_s(record, pod)
         if record.life is LifeState.SYNCING and deadline_s is not None and now_s >= deadline_s:
             reasons = (*reasons, _TOO_LONG)
         if record.life is LifeState.SYNCING and not reasons and pod.status.get("phase") in _FINAL:
@@ -222,7 +229,7 @@ class Lives:
             case LifeState.SYNCING | LifeState.TERMINATING if self._is_unheard(want):
                 return Next(record=record)
             case LifeState.SYNCING:
-                answer = self._synced(record, observed, view)
+                answer = self._synced(record, want.pod, observed, view)
             case LifeState.TERMINATING:
                 busy_s = _busy_until_s(view, policy)
                 answer = end(
@@ -315,7 +322,7 @@ class Lives:
 
         return decide
 
-    def _synced(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
+    def _synced(self, record: PodRecord, pod: Pod, observed: Observed, view: PodView) -> Next:
         decide = self._deciding(observed, view)
         if self._rules.tells_meanwhile:
             answer = decide(record, tries_again=True)
@@ -325,7 +332,7 @@ class Lives:
             over = (Ending(kind=EndingKind.COMPLETED),)
             ends = asked_to_end(answer.record, over, record.pod, now_s=view.now_s, rules=self._rules)
             return Next(record=self._telling(ends, view.now_s))
-        return _sooner(answer, _active_deadline_s(record))
+        return _sooner(answer, _active_deadline_s(record, pod))
 
 
 _KEPT_S: Final = 60.0
@@ -337,8 +344,9 @@ _TOO_LONG: Final = Ending(
 )
 
 
-def _active_deadline_s(record: PodRecord) -> float | None:
-    seconds = record.pod.active_deadline_seconds
+def _active_deadline_s(record: PodRecord, pod: Pod) -> float | None:
+    """When it was active for as long as it may be, by its newest form."""
+    seconds = pod.active_deadline_seconds
     return None if seconds is None else record.noticed_s + seconds
 
 
@@ -373,12 +381,11 @@ def _unwanted(
     """
     if not running:
         return False
-    planned = {(one.scope, one.verb): one.detail for one in answer.steps}
     ends, edition = answer.record.life is not LifeState.SYNCING, answer.record.edition
     return tuple(
         one.scope
         for one in running
-        if planned.get((one.scope, one.verb)) != one.detail
+        if not any(_is_of(one, step) for step in answer.steps)
         and (
             (one.verb in _HOOKS and (is_current or (ends and one.verb == "post-start")))
             or isinstance(one.detail, MakeReady)
@@ -386,6 +393,10 @@ def _unwanted(
             or (ends and (one.verb in _MAKING or one.verb == "pull"))
         )
     )
+
+
+def _is_of(one: Running[Detail], step: Step[Detail]) -> bool:
+    return one.scope == step.scope and one.verb == step.verb and one.detail == step.detail
 
 
 _HOOKS: Final = frozenset({"post-start", "pre-stop"})

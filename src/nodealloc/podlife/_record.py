@@ -23,6 +23,7 @@ from nodealloc.verdicts import NotYet
 __all__ = [
     "STORED",
     "Begun",
+    "Coming",
     "Ending",
     "EndingKind",
     "HookState",
@@ -156,6 +157,23 @@ class Unheeded:
 
 
 @attrs.frozen(kw_only=True)
+class Coming:
+    """A form of a pod that waits for its parts, while another one runs.
+
+    Attributes:
+        pod: In that form.
+        edition: Its number; no other form of the pod has it.
+        ready: Preparations that are ready for it.
+        provided: Preparation to what it gives that form.
+    """
+
+    pod: Pod = attrs.field(eq=id)
+    edition: int
+    ready: frozenset[str] = frozenset()
+    provided: Mapping[str, object] = attrs.field(factory=Frozen[str, object], validator=freeze)
+
+
+@attrs.frozen(kw_only=True)
 class Ours:
     """A sandbox or container as our own call left it.
 
@@ -174,7 +192,7 @@ class PodRecord:
 
     Attributes:
         pod: The form that is acted upon.
-        edition: Counts its forms, from 1.
+        edition: Its number: a later form has a higher one, from 1.
         life: How far it has come.
         noticed_s: When it was first taken up.
         noticed_unix_s: The same in Unix seconds.
@@ -195,7 +213,9 @@ class PodRecord:
         owed: Container name to its last instance that was stopped to start again; a later one is another.
         resized: Container id to the resources that it was given since it was made.
         pokes: Pokes that were answered.
-        edition_ready: Preparation to the edition that it is ready for; forgotten with the process.
+        coming: A newer form, which is acted upon once its parts are ready; forgotten with the process, as
+            whoever said it says it again.
+        edition_ready: Preparation to the edition that it is ready for; forgotten likewise.
         provided: Preparation to what it gives; forgotten with the process.
         waits_for: What it waits for; forgotten with the process.
         failures: Container name to why it does not start; forgotten with the process.
@@ -240,6 +260,7 @@ class PodRecord:
     resized: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     pokes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
     # From here on nothing is stored.
+    coming: Coming | None = None
     edition_ready: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
     provided: Mapping[str, object] = attrs.field(factory=Frozen[str, object], validator=freeze)
     waits_for: NotYet | None = None
@@ -289,6 +310,7 @@ STORED = tuple(
     for field in attrs.fields(PodRecord)
     if field.name
     not in {
+        "coming",
         "edition_ready",
         "provided",
         "waits_for",

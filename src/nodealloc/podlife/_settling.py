@@ -25,6 +25,7 @@ from nodealloc.podlife._details import (
     TakeBack,
 )
 from nodealloc.podlife._ending import asked_to_end
+from nodealloc.podlife._forms import made_ready
 from nodealloc.podlife._grace import kill_grace_s
 from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._plan import StopReason
@@ -175,10 +176,7 @@ def _not_done(
 
 def _made_ready(have: PodRecord, detail: MakeReady, acted: Acted, now_s: float, rules: Rules) -> PodRecord:
     if acted.ready:
-        have = have.but(
-            edition_ready={**have.edition_ready, **dict.fromkeys(acted.ready, detail.edition)},
-            provided={**have.provided, **acted.provided},
-        )
+        have = made_ready(have, detail.edition, acted.ready, acted.provided)
     if acted.refused is not None:
         refused = Ending(kind=EndingKind.REFUSED, reason=acted.refused.reason, message=acted.refused.message)
         untried = set(detail.names[len(acted.ready) + 1 :]) & set(detail.new)

@@ -15,6 +15,7 @@ from nodealloc.podlife._details import (
     LifePolicy,
     MakeReady,
 )
+from nodealloc.podlife._forms import in_form, unready
 from nodealloc.podlife._grace import kill_grace_s, stops_after
 from nodealloc.podlife._look import Decided
 from nodealloc.podlife._observed import Observed, succeeded
@@ -72,15 +73,34 @@ def sync(
     tries_again: bool = True,
     is_at_parts: bool = False,
 ) -> Next:
-    """The next steps: parts that are not ready, then what the pure plan of the pod says."""
+    """The next steps: parts that are not ready, then what the pure plan of the pod says.
+
+    What is to be made ready for a form that comes is beside all that, and holds nothing up.
+    """
     turn = Turn(uid=uid, observed=observed, now_s=now_s, policy=policy, rules=rules, tries_again=tries_again)
-    if (preparing := _prepare(turn, record, preparations, is_at_parts=is_at_parts)) is not None:
+    parts = tuple([one.name for one in preparations])
+    preparing = _prepare(turn, record, unready(record, parts), is_at_parts=is_at_parts)
+    if preparing is not None:
         record = preparing.record
     if not observed.is_current:
-        return preparing or Next(record=record)
+        return _beside(turn, preparing or Next(record=record), parts, is_at_parts=is_at_parts)
     record = _learnt(record, observed, now_s, rules)
     definitions = record.definitions or Definitions.of(record.pod)
     plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=rules)
+    if record.coming is not None and plan.ends and not plan.makes_sandbox:
+        # Nothing runs from which the form that comes could take anything; by that one it may go on.
+        return sync(
+            uid,
+            in_form(record, record.coming),
+            observed,
+            preparations=preparations,
+            verdicts=verdicts,
+            now_s=now_s,
+            policy=policy,
+            rules=rules,
+            tries_again=tries_again,
+            is_at_parts=is_at_parts,
+        )
     if record.definitions is None:
         record = record.but(definitions=definitions)
     bound = _bound(turn, record)
@@ -105,7 +125,8 @@ def sync(
         record, more = _starts(turn, record, plan, to_stop, bound)
         steps += (*more, *resizes(turn, plan, definitions))
     decided = None if preparing is not None else _decided(turn, plan, to_stop)
-    return Next(record=record, steps=steps, again_at_s=min(moments, default=None), decided=decided)
+    answer = Next(record=record, steps=steps, again_at_s=min(moments, default=None), decided=decided)
+    return _beside(turn, answer, parts, is_at_parts=is_at_parts)
 
 
 def _bound(turn: Turn, record: PodRecord) -> Decided | None:
@@ -172,32 +193,55 @@ def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSe
     )
 
 
-def _prepare(
-    turn: Turn, record: PodRecord, preparations: Sequence[Preparation], *, is_at_parts: bool
-) -> Next | None:
-    """The first part that is not ready for this form of the pod, and those that follow; None where all are.
-
-    They are one step, so that they are one commit and one thread; one that has to wait ends it, and is
-    the first of the next. While one is on its way (`is_at_parts`) its end is what is waited for, and no
-    moment.
-    """
-    names = [one.name for one in preparations if record.edition_ready.get(one.name) != record.edition]
+def _prepare(turn: Turn, record: PodRecord, names: tuple[str, ...], *, is_at_parts: bool) -> Next | None:
+    """Parts that are not ready for the form that is acted upon; None where all are."""
     if not names:
         return None
     new = tuple(one for one in names if one not in record.made)
     if new:
         record = record.but(made=(*record.made, *new))
-    waits = record.waits_for
-    again_at_s = turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)
-    step: Step[Detail] = Step(
+    step = _make_ready(turn, MakeReady(names, record.edition, record.pod, new))
+    return Next(record=record, steps=(step,), again_at_s=_again_at_s(turn, record, is_at_parts=is_at_parts))
+
+
+def _beside(turn: Turn, answer: Next, parts: tuple[str, ...], *, is_at_parts: bool) -> Next:
+    """With what is to be made ready for the form that comes; it is asked for before the one that runs."""
+    record, coming = answer.record, answer.record.coming
+    if coming is None:
+        return answer
+    names = tuple([one for one in parts if one not in coming.ready])
+    new = tuple(one for one in names if one not in record.made)
+    if new:
+        record = record.but(made=(*record.made, *new))
+    again_at_s = _again_at_s(turn, record, is_at_parts=is_at_parts)
+    moments = [one for one in (answer.again_at_s, again_at_s) if one is not None]
+    step = _make_ready(turn, MakeReady(names, coming.edition, coming.pod, new))
+    return attrs.evolve(
+        answer, record=record, steps=(step, *answer.steps), again_at_s=min(moments, default=None)
+    )
+
+
+def _make_ready(turn: Turn, detail: MakeReady) -> Step[Detail]:
+    """Parts that follow each other as one step, so that they are one commit and one thread.
+
+    One that has to wait ends it, and is the first of the next.
+    """
+    return Step(
         scope=("pod", turn.uid, "parts"),
-        verb=f"make ready {names[0]}",
-        detail=MakeReady(tuple(names), record.edition, record.pod, new),
-        subject=(names[0], record.edition),
+        verb=f"make ready {detail.names[0]}",
+        detail=detail,
+        subject=(detail.names[0], detail.edition),
         deadline_s=turn.policy.prepare_s,
         may_change_nothing=True,
     )
-    return Next(record=record, steps=(step,), again_at_s=None if is_at_parts else again_at_s)
+
+
+def _again_at_s(turn: Turn, record: PodRecord, *, is_at_parts: bool) -> float | None:
+    """When parts are asked again; while one is on its way (`is_at_parts`) its end is what is waited for."""
+    if is_at_parts:
+        return None
+    waits = record.waits_for
+    return turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)
 
 
 def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -> PodRecord:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import attrs
 
+from nodealloc.podfacts import LifeState
 from nodealloc.podlife import ImageFacts, NodeConfiguration, NodeSettings, Preparation
-from nodealloc.podspec import Container, EnvFrom, Pod, Quantity, SecurityContext, Variable
+from nodealloc.podspec import Container, EnvFrom, Pod, Quantity, RestartPolicy, SecurityContext, Variable
 from nodealloc.podspec._variables import NameRef
 from nodealloc.runtime import ContainerConfig, RuntimeUnavailableError
 from nodealloc.testing.podlife import FakeEnvironment, FakePreparer
@@ -160,27 +161,122 @@ def test_what_is_edited_before_its_container_is_made_is_made_as_it_is_now() -> N
     assert newest.record.image == "sha256:busybox:2"
 
 
+class Judged:
+    """A node whose first part is ready for forms with these images alone.
+
+    Attributes:
+        ready: Which.
+        asked: By whose images it was asked, in order.
+    """
+
+    def __init__(self) -> None:
+        self.ready = {"busybox"}
+        self.asked: list[str] = []
+        self.node = Node(
+            configuring=NodeConfiguration(SETTINGS),
+            preparations=[Preparation(name="admission", why="", by=FakePreparer(answer=self._answer))],
+        )
+
+    def _answer(self, of: Pod) -> Admitted | NotYet:
+        images = sorted({one.image for one in of.containers})
+        self.asked.append("+".join(images))
+        is_ready = self.ready.issuperset(images)
+        return Admitted() if is_ready else NotYet(blocker="admission", message="no room", after_s=5)
+
+    def image(self) -> str:
+        """Of the newest instance."""
+        newest = self.node.runtime.inspect("u").newest("app")
+        return "" if newest is None else newest.record.image.removeprefix("sha256:").removesuffix(":latest")
+
+
+def named(image: str, *others: str, policy: RestartPolicy = RestartPolicy.ALWAYS) -> Pod:
+    """A pod whose containers are of one image."""
+    names = ("app", *others)
+    return pod(containers=[Container(name=name, image=image) for name in names], policy=policy)
+
+
 def test_a_form_that_is_not_ready_takes_nothing_from_what_runs() -> None:
     """Containers are ended for an edit once its parts are ready, so that the next ones can start at once."""
-    ready = {"busybox"}
-
-    def answer(of: Pod) -> Admitted | NotYet:
-        images = {one.image for one in of.containers}
-        return Admitted() if images <= ready else NotYet(blocker="admission", message="no room", after_s=5)
-
-    def named(image: str, *others: str) -> Pod:
-        names = ("app", *others)
-        return pod(containers=[Container(name=name, image=image) for name in names])
-
-    here = Node(
-        configuring=NodeConfiguration(SETTINGS),
-        preparations=[Preparation(name="admission", why="", by=FakePreparer(answer=answer))],
-    )
+    judged = Judged()
+    here = judged.node
     here.lives.put(named("busybox", "side"))
     here.after(1)
     here.lives.put(named("nginx"))
     here.after(60)
     assert here.running() == ["app#0", "side#0"]
-    ready.add("nginx")
+    judged.ready.add("nginx")
     here.after(60)
     assert here.running() == ["app#1"]
+
+
+def test_what_ends_while_an_edit_waits_starts_again_as_it_was() -> None:
+    """Also in an agent that began while it waited."""
+    judged = Judged()
+    here = judged.node
+    here.lives.put(named("busybox"))
+    here.after(1)
+    here.lives.put(named("nginx"))
+    here.after(20)
+    here.exit("app", 1)
+    here.after(20)
+    assert (here.running(), judged.image()) == (["app#1"], "busybox")
+    here.kill_agent()
+    here.lives.put(named("nginx"))
+    here.lives.heard()
+    here.exit("app", 1)
+    here.after(60)
+    assert (here.running(), judged.image()) == (["app#2"], "busybox")
+    judged.ready.add("nginx")
+    here.after(60)
+    assert (here.running(), judged.image()) == (["app#3"], "nginx")
+
+
+def test_an_edit_that_is_taken_back_while_it_waits_moves_nothing() -> None:
+    """All parts are made ready again for what runs, and another edit is judged by itself."""
+    judged = Judged()
+    here = judged.node
+    here.lives.put(named("busybox"))
+    here.after(1)
+    here.lives.put(named("nginx"))
+    here.after(7)
+    here.lives.put(named("redis"))
+    here.after(7)
+    here.lives.put(named("busybox"))
+    judged.ready.add("redis")
+    here.after(60)
+    assert (here.running(), judged.image()) == (["app#0"], "busybox")
+    here.lives.put(named("redis"))
+    here.after(60)
+    assert (here.running(), judged.image()) == (["app#1"], "redis")
+    asked = [one for at, one in enumerate(judged.asked) if judged.asked[at - 1 : at] != [one]]
+    # For what runs each time that another edit comes to nothing.
+    assert asked == ["busybox", "nginx", "redis", "busybox", "redis", "busybox", "redis"]
+
+
+def test_what_has_ended_for_good_goes_on_as_it_was_edited() -> None:
+    """An edit that waits for room keeps the pod: it is not over while its newest form has something to run."""
+    judged = Judged()
+    here = judged.node
+    here.lives.put(named("busybox", policy=RestartPolicy.NEVER))
+    here.after(1)
+    here.lives.put(named("nginx", "side", policy=RestartPolicy.NEVER))
+    here.after(7)
+    here.exit("app", 1)
+    here.after(20)
+    assert (here.running(), here.record().life) == ([], LifeState.SYNCING)
+    judged.ready.add("nginx")
+    here.after(20)
+    assert here.running() == ["side#0"]
+
+
+def test_a_pod_whose_edit_waits_ends_when_it_is_asked_to() -> None:
+    """With the grace of its newest form."""
+    judged = Judged()
+    here = judged.node
+    here.lives.put(named("busybox"))
+    here.after(1)
+    here.lives.put(attrs.evolve(named("nginx"), termination_grace_period_seconds=7))
+    here.after(7)
+    here.lives.remove("u")
+    here.after(20)
+    assert (here.running(), [grace for _, grace in here.stops]) == ([], [7.0])

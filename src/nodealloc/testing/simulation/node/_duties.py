@@ -299,9 +299,7 @@ class RestartsCome(RoomHeard):
             for key, owed in self._owed.items()
         }
         for (uid, name), due_s in dues.items():
-            # While an edit may not come in, nothing of its pod starts.
-            waits = self.environment.forms.is_resized(uid)
-            is_wanted = uid not in self.environment.deletions and uid not in self._over and not waits
+            is_wanted = uid not in self.environment.deletions and uid not in self._over
             assert due_s >= now_s or not is_wanted or self.environment.overdue_s(uid) > 0, (
                 f"{uid}/{name} has ended, its wait is over, and {now_s - due_s + _COMES_S:.0f} s later "
                 "it does not run"
