@@ -40,7 +40,8 @@ class Rules:
         follows_edits: An edit that keeps the pod's uid takes effect: another
             command, environment or security makes a container anew, other resources
             are given to it while it runs, one that was taken out is stopped, its probes are
-            those that it has now, and the delay of a crash loop begins anew. The
+            those that it has now, and the delay of a crash loop begins anew. Until its
+            parts are ready the pod goes on in the form that runs. The
             kubelet compares name and image, and leaves all else as it is.
         tells_meanwhile: What happens to a pod is told as it happens, and what failed is
             tried again when it may be. The kubelet looks at a pod, tells of it and acts:

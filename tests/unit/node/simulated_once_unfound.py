@@ -59,17 +59,24 @@ ONCE_UNFOUND = {
         seeds="calm",
     ),
     "edited-parts-not-ready": Change(
-        about="a pod that was edited is taken for ready as soon as its first form was",
-        file="podlife/_syncing.py",
-        old="for one in preparations if record.edition_ready.get(one.name) != record.edition]",
-        new="for one in preparations if one.name not in record.edition_ready]",
+        about="what runs is ended for an edit that may not come in",
+        file="podlife/_forms.py",
+        old="        if not waits or coming.ready.issuperset(parts):\n            record = in_form(record, coming)",
+        new="        if True:\n            record = in_form(record, attrs.evolve(coming, ready=frozenset(parts)))",
         seeds="calm",
     ),
-    "edited-before-ready": Change(
-        about="what runs is ended for an edit that may not come in",
-        file="podlife/_syncing.py",
-        old="    if is_ready or plan.ends or not turn.rules.follows_edits:",
-        new="    if True:",
+    "edit-holds-up-starts": Change(
+        about="what ends while an edit of its pod waits stays down until that comes in",
+        file="podlife/_forms.py",
+        old="        if not waits or coming.ready.issuperset(parts):",
+        new="        if True:",
+        seeds="calm",
+    ),
+    "edit-never-comes-in": Change(
+        about="a pod that runs stays as it is, though an edit of it is ready",
+        file="podlife/_forms.py",
+        old="        if not waits or coming.ready.issuperset(parts):",
+        new="        if not waits:",
         seeds="calm",
     ),
     "edited-volume-taken": Change(

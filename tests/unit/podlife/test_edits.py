@@ -253,6 +253,25 @@ def test_an_edit_that_is_taken_back_while_it_waits_moves_nothing() -> None:
     assert asked == ["busybox", "nginx", "redis", "busybox", "redis", "busybox", "redis"]
 
 
+def test_an_answer_for_a_form_that_came_to_nothing_serves_no_other() -> None:
+    """It comes when the edit was taken back: the part is asked for what runs."""
+    judged = Judged()
+    here = judged.node
+    here.lives.put(named("busybox"))
+    here.after(1)
+    judged.ready.add("nginx")
+    here.executor.held = {"make ready admission"}
+    here.lives.put(named("nginx"))
+    here.after(1)
+    here.lives.put(named("busybox"))
+    here.after(1)
+    here.executor.held = set()
+    here.executor.parked.pop()()
+    here.after(5)
+    assert (here.running(), judged.image()) == (["app#0"], "busybox")
+    assert judged.asked == ["busybox", "nginx", "busybox"]
+
+
 def test_what_has_ended_for_good_goes_on_as_it_was_edited() -> None:
     """An edit that waits for room keeps the pod: it is not over while its newest form has something to run."""
     judged = Judged()

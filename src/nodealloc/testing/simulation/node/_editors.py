@@ -10,7 +10,7 @@ from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, Volume, V
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE, Environment
 from nodealloc.testing.simulation.node._plugins import RESOURCES
-from nodealloc.testing.simulation.node._pods import OWN, debugged, other_amounts
+from nodealloc.testing.simulation.node._pods import OWN, debugged, other_amounts, too_much
 
 __all__ = ["Editors"]
 
@@ -90,6 +90,12 @@ class Editors:
         if uids:
             pod = self._environment.known[rng.choice(uids)]
             pod = other_amounts(rng, pod, grows=self._environment.is_aligned)
+            self._environment.edit(pod, _asked(pod))
+
+    def ask_too_much(self) -> None:
+        """Every pod that runs is to have more than there is: that waits until somebody asks for less."""
+        for uid in [uid for pods in self._environment.pods.values() for uid in pods if self._goes_on(uid)]:
+            pod = too_much(self._environment.known[uid])
             self._environment.edit(pod, _asked(pod))
 
     def calm(self) -> None:

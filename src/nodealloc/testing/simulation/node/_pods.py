@@ -141,6 +141,9 @@ def debugged(pod: Pod, name: str) -> Pod:
     )
 
 
+_TOO_MANY_CPUS = 10_000
+
+
 def other_amounts(rng: random.Random, pod: Pod, *, grows: bool) -> Pod:
     """The same with other amounts for one of its main containers, within its class of service.
 
@@ -155,6 +158,14 @@ def other_amounts(rng: random.Random, pod: Pod, *, grows: bool) -> Pod:
         made = _container(before.name, rng.choice(_OTHERS))
     other = attrs.evolve(before, requests=made.requests, limits=made.limits)
     return attrs.evolve(pod, containers=(*pod.containers[:place], other, *pod.containers[place + 1 :]))
+
+
+def too_much(pod: Pod) -> Pod:
+    """The same with more CPUs for its first container than any machine has, within its class of service."""
+    first = pod.containers[0]
+    asked = {**first.requests, "cpu": Quantity.of(_TOO_MANY_CPUS)}
+    other = attrs.evolve(first, requests=asked, limits=asked if first.limits else {})
+    return attrs.evolve(pod, containers=(other, *pod.containers[1:]))
 
 
 def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:

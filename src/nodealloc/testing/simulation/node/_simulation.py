@@ -47,6 +47,8 @@ _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
 _MENDED_S = 60.0
 """So long nothing else happens once a container was edited that is in a crash loop."""
+_WAITING_S = 180.0
+"""How long edits wait that cannot come in: what has to start again meanwhile does."""
 _HANGS = re.compile(r" (hangs|is slow)$")
 _ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
 _WORDS = re.compile(r"[\w-]+")
@@ -183,6 +185,11 @@ class NodeSimulation:
             self._editors.mend()
             self._users.end_loop()
             self.simulation.rest(_MENDED_S)
+            self._editors.ask_too_much()
+            self._users.crash_all()
+            self.simulation.rest(_WAITING_S)
+            self._editors.calm()
+            self._settle()
             self._users.crash_all()
             self._settle()
             self._users.come()
