@@ -273,7 +273,7 @@ def test_an_answer_for_a_form_that_came_to_nothing_serves_no_other() -> None:
 
 
 def test_what_has_ended_for_good_goes_on_as_it_was_edited() -> None:
-    """An edit that waits for room keeps the pod: it is not over while its newest form has something to run."""
+    """An edit that waits for room keeps the pod, as long as its newest form has something to run."""
     judged = Judged()
     here = judged.node
     here.lives.put(named("busybox", policy=RestartPolicy.NEVER))
