@@ -73,7 +73,7 @@ BY_STRANGERS = {
     "active-deadline-not-awaited": Change(
         about="nothing wakes a pod when it has been there for as long as it may",
         file="podlife/_domain.py",
-        old="        return _sooner(answer, _active_deadline_s(record))",
+        old="        return _sooner(answer, _active_deadline_s(record, pod))",
         new="        return answer",
         seeds="calm",
     ),

@@ -229,8 +229,8 @@ OVERSIGHTS = {
     "images-kept-on-edit": Change(
         "the image of before an edit is used after it",
         "podlife/_forms.py",
-        "definitions=None, images=images)",
-        "definitions=None)",
+        "        images=_still_wanted(record, form.pod),",
+        "        images=record.images,",
         "runtimes",
     ),
 }
