@@ -45,7 +45,9 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
         with Path(path).open("rb") as file:
             data = file.read(max_bytes + 1)
     except (OSError, ValueError) as error:
-        raise DecodeError(where, [Fault("$", f"cannot be read: {error}")]) from error
+        raise DecodeError(
+            where, [Fault("$", f"cannot be read: {_why(error)}; name a configuration file")]
+        ) from error
     if len(data) > max_bytes:
         reason = f"has more than {max_bytes} bytes; give max_bytes where it is to be read all the same"
         raise DecodeError(where, [Fault("$", reason)])
@@ -55,12 +57,7 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
         if len(documents) == 1:
             reason = f"expected an object of kind {_KIND['kind']}"
         raise DecodeError(where, [Fault("$", reason)])
-    fields = cast("dict[str, object]", documents[0])
-    said = {name: fields.get(name) for name in _KIND}
-    if said != _KIND:
-        reason = f"is {said['apiVersion']} {said['kind']}, expected {' '.join(_KIND.values())}"
-        raise DecodeError(where, [Fault("$", reason)])
-    own = {name: one for name, one in fields.items() if name not in _KIND}
+    own = _own_fields({**dict.fromkeys(_KIND), **cast("dict[str, object]", documents[0])}, where)
     for name in _PATHS:
         if isinstance(one := own.get(name), str) and one:
             own[name] = posixpath.normpath(Path(path).absolute().parent / one) if one[0] != "/" else one
@@ -69,19 +66,33 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
 
 @typed
 def kubelet_config(fields: Mapping[str, object], /, *, source: str = "configuration") -> KubeletConfig:
-    """A configuration of the document's fields, without its `apiVersion` and `kind`.
+    """A configuration of a document's fields.
 
     Args:
-        fields: As JSON or YAML has them.
+        fields: As JSON or YAML has them. `apiVersion` and `kind` may be left out; where they stand
+            they are looked at. Paths in it are absolute.
         source: What to call them in an error.
 
     Raises:
         DecodeError: As of `read_kubelet_config`.
     """
     reader = Reader(source)
-    found = _documents().read(KubeletConfig, fields, "$", reader)
+    found = _documents().read(KubeletConfig, _own_fields(fields, source), "$", reader)
     reader.check()
     return found or KubeletConfig()
+
+
+def _own_fields(fields: Mapping[str, object], where: str) -> dict[str, object]:
+    """Those of a configuration, without its kind, which has to be the right one where it is said."""
+    said = {name: fields[name] for name in _KIND if name in fields}
+    if said and said != _KIND:
+        reason = f"is {said.get('apiVersion')} {said.get('kind')}, expected {' '.join(_KIND.values())}"
+        raise DecodeError(where, [Fault("$", reason)])
+    return {name: one for name, one in fields.items() if name not in _KIND}
+
+
+def _why(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 @functools.cache

@@ -265,6 +265,15 @@ def test_another_kind_is_refused(tmp_path: Path) -> None:
         read_kubelet_config(path)
 
 
+def test_fields_may_say_their_kind() -> None:
+    """A whole document is taken as it was loaded, and one of another kind is refused as such."""
+    assert kubelet_config({**KIND, "maxPods": 20}) == kubelet_config({"maxPods": 20})
+    with pytest.raises(DecodeError, match="is v1 Pod, expected kubelet"):
+        kubelet_config({"apiVersion": "v1", "kind": "Pod", "spec": {}})
+    with pytest.raises(DecodeError, match="is None KubeletConfiguration, expected kubelet"):
+        kubelet_config({"kind": "KubeletConfiguration"})
+
+
 def test_no_field_is_both_used_and_without_a_room() -> None:
     """The two lists are apart."""
     used = {wire_of(one.metadata).key or camel(one.name) for one in attrs.fields(KubeletConfig)}
