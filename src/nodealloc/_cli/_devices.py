@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count as numbers
 
 from nodealloc._cli._machines import pairs
-from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, Phase
+from nodealloc.devices import Device, DeviceAllocator
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import is_extended_resource
 from nodealloc.topology import NumaMask
@@ -58,10 +58,7 @@ def with_devices(
             here = sum([mask >> node & 1 for mask in held.values()])
             free = _names(resource, node, held)
             devices += [Device(next(free), numa_nodes=1 << node) for _ in range(count - here)]
-        listed = DeviceList.of(devices, nodes=nodes)
-        allocator = allocator.with_inventory(
-            Inventory(resource=resource, phase=Phase.SERVING, devices=listed, settled=True)
-        )
+        allocator = allocator.with_devices(resource, devices)
     return allocator
 
 

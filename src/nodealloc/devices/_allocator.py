@@ -11,7 +11,8 @@ from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
 from nodealloc.devices._grants import NO_NODE, Grant, without
 from nodealloc.devices._hints import device_hints
-from nodealloc.devices._inventory import Inventory
+from nodealloc.devices._inventory import Device, DeviceList, Inventory
+from nodealloc.devices._life import Phase
 from nodealloc.devices._pick import pick
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
 from nodealloc.devices._state import from_rows, read_alike, remembered, to_row
@@ -102,6 +103,24 @@ class DeviceAllocator(DeviceStock):
         if before is None or before.devices.ids != inventory.devices.ids:
             held = {**held, resource: inventory.devices.mask_of(self._ids_held(resource))}
         return attrs.evolve(self, inventories=inventories, answers=answers, held=held)
+
+    def with_devices(self, resource: str, devices: Iterable[Device], /) -> DeviceAllocator:
+        """This allocator as if a plugin had come and listed these devices; grants stand.
+
+        For whoever asks what a node would answer and has no plugins. Of a resource that is told
+        of without a device there is none: who asks for one is refused, and not told to wait.
+
+        Args:
+            resource: `example.com/gpu`.
+            devices: All that there are, each as `Device("gpu-0", numa_nodes=1 << node)`.
+
+        Raises:
+            ConfigurationError: Something else than devices, or no name of a resource.
+        """
+        listed = DeviceList.of(devices, nodes=self.nodes)
+        return self.with_inventory(
+            Inventory(resource=resource, phase=Phase.SERVING, devices=listed, settled=True)
+        )
 
     def without_inventory(self, resource: str, /) -> DeviceAllocator:
         """This allocator as if nobody had ever registered that resource; grants stand."""
@@ -201,14 +220,13 @@ class DeviceAllocator(DeviceStock):
             devices = inventory.devices
             places = {**devices.by_node, NO_NODE: devices.everything & ~devices.placed}
             free = devices.healthy & ~self._held.get(resource, 0)
+            there = {node: mask for node, mask in places.items() if mask} or {NO_NODE: 0}
             rows.append(
                 Availability(
                     resource=resource,
                     wanted=wanted,
-                    free={node: (mask & free).bit_count() for node, mask in places.items() if mask},
-                    allocatable={
-                        node: (mask & devices.healthy).bit_count() for node, mask in places.items() if mask
-                    },
+                    free={node: (mask & free).bit_count() for node, mask in there.items()},
+                    allocatable={node: (mask & devices.healthy).bit_count() for node, mask in there.items()},
                 )
             )
         return rows

@@ -135,9 +135,12 @@ class DeviceStock:
         free = (devices.healthy & ~self._held.get(inventory.resource, 0)).bit_count()
         if inventory.phase is Phase.GONE:
             why = "its plugin is gone; start it again"
+        elif not devices.ids:
+            why = "there is none here; ask another node"
         else:
             sick = len(devices.ids) - devices.healthy.bit_count()
-            why = f"{len(devices.ids)} exist, {sick} of them unhealthy; ask for fewer or release some"
+            more = "" if wanted > len(devices.ids) else " or release some"
+            why = f"{len(devices.ids)} exist, {sick} of them unhealthy; ask for fewer{more}"
         return Shortfall(
             resource=inventory.resource,
             wanted=wanted,

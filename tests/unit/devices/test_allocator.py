@@ -201,6 +201,30 @@ def test_a_plugin_that_is_gone_means_no() -> None:
     assert gone.capacity == (0, 0)
 
 
+def test_devices_may_be_said_without_a_plugin() -> None:
+    """Whoever asks what a node would answer says what is there; of what is not there nobody waits."""
+    said = DeviceAllocator(nodes=(0, 1)).with_devices(GPU, [Device("a", numa_nodes=2), Device("b")])
+    assert said == DeviceAllocator(nodes=(0, 1)).with_inventory(
+        attrs.evolve(listed(Device("a", numa_nodes=2), Device("b")), generation=0)
+    )
+    assert granted(said, claim("c", 1), TopologyHint(2, True)).devices_of(Owner("pod", "c")) == {GPU: {"a"}}
+    none = said.with_devices(GPU, [])
+    answer = none.allocate(claim("c", 1), ANY)
+    assert isinstance(answer, Shortfall)
+    assert answer.detail == "c: 1 example.com/gpu wanted, 0 free: there is none here; ask another node"
+    (row,) = none.availability([claim("c", 1)])
+    assert sum(row.allocatable.values()) == 0 < len(row.allocatable)
+
+
+def test_releasing_is_advised_only_where_it_could_help() -> None:
+    """Of eight, nine are never had."""
+    full = granted(eight(), claim("a", 8))
+    for wanted, advice in ((8, "ask for fewer or release some"), (9, "0 of them unhealthy; ask for fewer")):
+        answer = full.allocate(claim("b", wanted), ANY)
+        assert isinstance(answer, Shortfall)
+        assert answer.detail.endswith(advice)
+
+
 def test_an_empty_first_list_means_not_yet() -> None:
     """Some plugins begin with an empty list; nobody is refused because of it."""
     empty = (
