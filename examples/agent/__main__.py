@@ -30,7 +30,7 @@ from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stan
 from nodealloc.checkpoint import FileStore, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriRuntime
-from nodealloc.errors import NodeallocError
+from nodealloc.errors import ConfigurationError, NodeallocError
 from nodealloc.kubeconfig import (
     KubeletConfig,
     NodePlan,
@@ -123,7 +123,12 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     for note in named.notes:
         print(f"not known: {note}", flush=True)
     root = Path(os.path.realpath(chosen.root))
-    root.mkdir(parents=True, exist_ok=True)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"--root {root}: {error.strerror}; name a folder that can be made"
+        ) from error
     tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
     driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
     plan = NodePlan.of(

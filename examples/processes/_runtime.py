@@ -66,13 +66,14 @@ class ProcessRuntime:
 
     Raises:
         RuntimeUnavailableError: No keeper can be started there.
+        OSError: The folder cannot be made.
     """
 
     def __init__(
-        self, folder: Path, *, cgroup: str = "nodealloc-processes", tree: str = "/sys/fs/cgroup"
+        self, folder: Path | str, *, cgroup: str = "nodealloc-processes", tree: str = "/sys/fs/cgroup"
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._files = Files(folder.resolve())
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._files = Files(Path(folder).resolve())
         self._root = CgroupName.parse(cgroup)
         self._fence = Fence.find(tree, self._root)
         self._boot = boot_id()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 __all__ = ["error_words"]
 
 
+_OF_BUGS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+
+
 def error_words(error: BaseException, /) -> str:
-    """Its own words; its kind as well where they are a bare key, and its kind alone where it has none."""
+    """Its own words; its kind as well where it is a bug's, and its kind alone where it has no words.
+
+    A bug's words are for whoever sees the traceback: `KeyError` says a bare key.
+    """
     words, kind = str(error), type(error).__name__
-    if type(error).__str__ is KeyError.__str__:
+    if isinstance(error, _OF_BUGS):
         return f"{kind}: {words}" if words else kind
     return words or kind

@@ -180,10 +180,13 @@ def test_a_directory_without_rows_is_said(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_is_said_and_fails(tmp_path: Path) -> None:
-    """A file whose name says no kind is status 1, and the kinds are listed."""
-    done = run(tmp_path / "weather.jsonl")
-    assert done.returncode == 1
-    assert "quantity" in done.stderr
+    """A file whose name says no kind is status 1, and the kinds are listed; so is what is absent."""
+    weather = tmp_path / "weather.jsonl"
+    done = run(weather)
+    assert (done.returncode, "nothing is there" in done.stderr) == (1, True)
+    weather.touch()
+    done = run(weather)
+    assert (done.returncode, "quantity" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1]\n", b"\xff\xfe", b"[" * 100_000])

@@ -84,12 +84,14 @@ def test_a_bad_configuration_is_one_message_and_nothing_is_written(tmp_path: Pat
 
 
 def test_a_root_that_leads_in_a_circle_is_named(tmp_path: Path) -> None:
-    """As anything else in its place."""
+    """As anything else in its place, with the option and what to do."""
     (tmp_path / "root").symlink_to("root")
+    (tmp_path / "file").touch()
     machine = ("--machine", "1 socket x 2 cores, memory=4Gi")
-    done = call("examples.agent", "--config", configuration(tmp_path), "--root", tmp_path / "root", *machine)
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
-    assert str(tmp_path / "root") in done.stderr
+    for root in (tmp_path / "root", tmp_path / "file"):
+        done = call("examples.agent", "--config", configuration(tmp_path), "--root", root, *machine)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+        assert f"--root {root}: File exists; name a folder" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 
+from nodealloc._error_words import error_words
 from nodealloc.allocatable import ReservationError
 from nodealloc.cgroups import CgroupAbsentError, CgroupBusyError, CgroupName, LimitRefusedError
 from nodealloc.cgroups._errors import Process
@@ -14,6 +15,23 @@ from nodealloc.errors import DecodeError, Fault, NodeallocError, RetryableError
 from nodealloc.machine import NotAMachineError
 
 NAME = CgroupName.of("a")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (RetryableError("busy", after_s=3.0), "busy"),
+        (OSError(2, "No such file"), "[Errno 2] No such file"),
+        (RuntimeError(), "RuntimeError"),
+        (KeyError("uid"), "KeyError: 'uid'"),
+        (KeyError(), "KeyError"),
+        (IndexError("list index out of range"), "IndexError: list index out of range"),
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_an_error_says_where_that_is_all_that_is_told(error: Exception, words: str) -> None:
+    """Those that are for whoever has the traceback say their kind as well."""
+    assert error_words(error) == words
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def _version() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m nodealloc", description="Look at a machine and at what was remembered."
+        prog="python -m nodealloc",
+        description="Look at a machine, ask what a node would say to pods, and see what was remembered.",
     )
     parser.add_argument("--version", action="version", version=f"nodealloc {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -125,7 +125,7 @@ class Line:
                 raise RuntimeUnavailableError(name, "the stream ended")
         except CallUnavailableError as error:
             if not cancel.is_set():
-                raise RuntimeUnavailableError(name, error.detail or error.status) from error
+                raise RuntimeUnavailableError(name, _where(error)) from error
         except CallRefusedError as error:
             if not cancel.is_set():
                 raise _stream_fault(name, error) from error
@@ -187,7 +187,12 @@ def _meaning(error: CallUnavailableError, *, changes: bool) -> RuntimeUnavailabl
     reached = isinstance(error.__cause__, grpc.RpcError) and not any(one in words for one in _NOT_REACHED)
     if changes and reached and _NOT_UP not in words:
         return AnswerLostError(error.call, words)
-    return RuntimeUnavailableError(error.call, words)
+    return RuntimeUnavailableError(error.call, _where(error))
+
+
+def _where(error: CallUnavailableError) -> str:
+    """The socket, and what is the matter there."""
+    return f"{error.peer}: {error.detail or error.status}"
 
 
 def _refusal(error: CallRefusedError, about: str) -> Exception:

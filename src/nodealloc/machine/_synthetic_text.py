@@ -181,6 +181,10 @@ class _Parser:
         level = _LEVELS.get(word.text, "")
         if not level:
             known = ", ".join(sorted(set(_LEVELS.values())))
+            if not word.text:
+                _refuse(
+                    word.position, f"expected a level after {counted.text}, found the end; known are {known}"
+                )
             _refuse(word.position, f"{_seen(word)} is no level; known are {known}")
         if count == 0 and level != "core":
             _refuse(position, f"0 of level {level}; only cores can be 0, for a node that has memory alone")

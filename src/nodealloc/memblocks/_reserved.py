@@ -61,7 +61,7 @@ def parse_reserved(text: str, /) -> Reserved:
         path = f"part {index}"
         node, colon, limits = (piece.strip() for piece in part.partition(":"))
         if not colon or not node.isascii() or not node.isdecimal():
-            faults.append(Fault(path, f"{part!r} is not <node>:<resource>=<amount>,..."))
+            faults.append(Fault(path, f"{part!r} is not <node>:<resource>=<amount>,...; write 0:memory=1Gi"))
         elif len(node) > len(str(MAX_ID)):
             faults.append(Fault(path, f"no machine has a NUMA node {node[:40]}; {MAX_ID} is the largest id"))
         elif int(node) in found:
@@ -79,6 +79,8 @@ def _limits(text: str, path: str, faults: list[Fault]) -> Mapping[str, int]:
         name, equals, amount = (piece.strip() for piece in limit.partition("="))
         if not equals or not is_memory(name):
             what = f"{limit!r} is not {MEMORY}=<amount> or {HUGEPAGES}<size>=<amount>"
+            if ":" in limit:
+                what += "; a semicolon parts NUMA nodes"
             faults.append(Fault(path, what))
         elif name in found:
             faults.append(Fault(path, f"{name} stands twice"))

@@ -334,8 +334,9 @@ class PodSources(Group):
 
 
 def _check_names(sources: Collection[str], wakers: Collection[str], polling: Polling) -> None:
-    stray = sorted(set(wakers) - set(sources))
-    if not sources or stray:
+    if not sources:
+        raise ConfigurationError("PodSources: no source at all; give at least one")
+    if stray := sorted(set(wakers) - set(sources)):
         raise ConfigurationError(f"sources {sorted(sources)}, wakers of none: {stray}; give each its source")
     if stray := sorted(set(polling.periods) - set(sources)):
         raise ConfigurationError(

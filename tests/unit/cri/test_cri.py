@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -488,13 +489,13 @@ def test_how_calls_end(
 
 
 def test_nobody_there_is_not_now(peer: Peer, runtime: CriRuntime) -> None:
-    """Nothing was done; and a runtime that comes back on the same path is dialled anew."""
+    """Nothing was done, and the socket is named; a runtime that comes back there is dialled anew."""
     runtime.listing()
     peer.stop()
     with contextlib.suppress(RuntimeUnavailableError):
         while runtime.listing() is not None:  # a connection that has not noticed yet may lose a call
             pass
-    with pytest.raises(RuntimeUnavailableError):
+    with pytest.raises(RuntimeUnavailableError, match=re.escape(f"{peer.path}: ")):
         runtime.run_sandbox(SandboxConfig(pod=WEB))
     peer.restart()
     runtime.listing()

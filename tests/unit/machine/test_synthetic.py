@@ -106,7 +106,7 @@ def test_pools_memory_and_cpu_lists() -> None:
     ("text", "place", "words"),
     [
         ("", 0, "expected a count"),
-        ("4", 1, "the end is no level"),
+        ("4", 1, "expected a level after 4, found the end"),
         ("4 foos", 2, "'foos' is no level"),
         ("2 sockets x", 11, "found the end"),
         ("2 sockets 4 cores", 10, "left over"),

@@ -1010,6 +1010,8 @@ def test_inotify_wakes_and_an_edit_keeps_the_uid_over_a_restart(tmp_path: Path) 
 
 def test_wrong_wiring_is_refused() -> None:
     """No sources, wakers of none, hurries for nobody."""
+    with pytest.raises(ConfigurationError, match="no source at all"):
+        PodSources({})
     with pytest.raises(ConfigurationError, match="wakers of none"):
         PodSources({"api": FakeSource()}, wakers={"file": FakeWatcher()})
     with pytest.raises(ConfigurationError, match="none of the sources api"):

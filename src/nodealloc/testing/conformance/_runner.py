@@ -87,8 +87,10 @@ def files_of(path: Path, /) -> tuple[Path, ...]:
     """The files of rows that a path stands for: itself, or those of a directory in the order of names.
 
     Raises:
-        DecodeError: A directory without any, or one that cannot be listed.
+        DecodeError: Nothing is there, a directory without any, or one that cannot be listed.
     """
+    if not path.exists():
+        raise DecodeError(str(path), [Fault("file name", "nothing is there; name recorded rows")])
     if not path.is_dir():
         return (path,)
     try:
