@@ -106,6 +106,12 @@ def test_a_broken_link_would_be_found() -> None:
     assert not fault(page, "tutorial/index.md")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_are_shown_as_code(page: Path) -> None:
+    """Outside of a block `>>>` would be shown as a quotation in a quotation in a quotation."""
+    assert not re.findall(r"^>>>.*", prose(page), flags=re.MULTILINE)
+
+
 def test_every_page_of_docs_is_reached() -> None:
     """Each folder has an index that takes all of its pages in."""
     for folder in {page.parent for page in DOCS.glob("**/*.md")}:
