@@ -168,7 +168,7 @@ def filled(instance: object, attribute: object, value: str) -> None:
 def absolute(where: str, value: str, /) -> None:
     """Raises `ConfigurationError` for a path that does not begin at the root."""
     if not value.startswith("/"):
-        raise wrong(where, value, "a path from the root on, such as /var/lib/data")
+        raise wrong(where, value, "an absolute path, such as /var/lib/data")
 
 
 def addresses(where: str, values: Iterable[str], /) -> None:

@@ -302,19 +302,19 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     ),
     "logs in wherever the process is": (
         lambda: NodeSettings(name="n", memory_capacity_bytes=1, logs_directory="logs"),
-        "NodeSettings.logs_directory: expected a path from the root on",
+        "NodeSettings.logs_directory: expected an absolute path",
     ),
     "a mount from wherever the runtime is": (
         lambda: HostMount(host_path="data", container_path="/data"),
-        "HostMount.host_path: expected a path from the root on",
+        "HostMount.host_path: expected an absolute path",
     ),
     "a mount to wherever the program is": (
         lambda: HostMount(host_path="/data", container_path="data"),
-        "HostMount.container_path: expected a path from the root on",
+        "HostMount.container_path: expected an absolute path",
     ),
     "a device by its bare name": (
         lambda: HostDevice(host_path="null", container_path="/dev/null"),
-        "HostDevice.host_path: expected a path from the root on",
+        "HostDevice.host_path: expected an absolute path",
     ),
     "another pod's report in what is known": (
         lambda: PodKnown(uid="u", report=PodReport(uid="other")),

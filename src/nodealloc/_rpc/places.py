@@ -1,4 +1,4 @@
-"""Who talks next, and who gives way to whom: rules for a bounded number of conversations, no clock."""
+"""Which call begins next, and which gives way to it: rules for a bounded number at once, no clock."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ T = TypeVar("T", bound=Hashable)
 class Places(Generic[T]):
     """So many places, and a line of those who wait for one. For one thread.
 
-    While there is room, whoever comes begins, and stays. Where more want to talk
-    than may, whoever has had the fewest turns is next, and whoever has had the time
-    of his turn gives way to him: a short one the first time, eight times that the
-    second, and so on. Half of the places are kept for first turns. So a newcomer
-    who answers at once is heard at once, one who is slow some time later, and
-    those who hang wait for each other.
+    While there is room, every call begins, and stays. Where more are to be made than
+    may, the one whose peer has had the fewest turns is next, and one whose turn is
+    over gives way to it: a turn is short the first time, eight times that the second,
+    and so on. Half of the places are kept for first turns. So a newcomer that answers
+    at once is heard at once, one that is slow some time later, and those that hang
+    wait for each other.
 
-    Of those who have had as many turns, the first of each owner comes before the
+    Of peers that have had as many turns, the first of each owner comes before the
     second of any: a thousand peers of one owner wait behind each other.
 
     Args:
@@ -47,7 +47,7 @@ class Places(Generic[T]):
         self._first_s = first_s
         self._numbers = itertools.count()
         self._turns: dict[Hashable, int] = {}
-        # By lane, first turns and later ones: who waits; who sits there; when each has had his time.
+        # By lane, first turns and later ones: calls that wait; those with a place; when their turns are over.
         self._lines: tuple[list[tuple[tuple[int, int, int], T, Hashable]], ...] = ([], [])
         self._taken: tuple[dict[T, Hashable], ...] = ({}, {})
         self._over: tuple[list[tuple[float, int, T]], ...] = ([], [])
@@ -83,11 +83,11 @@ class Places(Generic[T]):
             taken.pop(call, None)
 
     def forget(self, peer: Hashable, /) -> None:
-        """He has answered: next time he is a newcomer again."""
+        """It has answered: next time it is a newcomer again."""
         self._turns.pop(peer, None)
 
     def begin(self, now_s: float, /) -> Iterator[tuple[T, T | None]]:
-        """Who begins now, and who gives way to him, who has neither a place nor stands in the line then."""
+        """Each call that begins now, and the one that gives way to it, which is out then; None for none."""
         for lane, line in enumerate(self._lines):
             while line:
                 (turns, _, _), call, peer = line[0]
@@ -96,23 +96,23 @@ class Places(Generic[T]):
                     if not has_room:
                         break
                     heapq.heappop(line)
-                    self._sit_down(call, peer, turns, lane, now_s)
+                    self._give_place(call, peer, turns, lane, now_s)
                     yield call, leaves
                 else:
                     heapq.heappop(line)
 
     def next_s(self) -> float | None:
-        """When somebody has had his time whose place is wanted; None while nobody waits."""
+        """When the first turn is over whose place is wanted; None while nobody waits."""
         tops = [
             over[0][0]
             for lane, line in enumerate(self._lines)
             if line
-            for where in self._who_may_leave(lane)
-            if (over := self._seated(where))
+            for where in self._lanes_to_leave(lane)
+            if (over := self._by_end(where))
         ]
         return min(tops, default=None)
 
-    def _sit_down(self, call: T, peer: Hashable, turns: int, lane: int, now_s: float) -> None:
+    def _give_place(self, call: T, peer: Hashable, turns: int, lane: int, now_s: float) -> None:
         self._waiting.discard(call)
         self._taken[lane][call] = peer
         over_s = now_s + self._first_s * _LONGER ** min(turns, _MOST_TURNS)
@@ -126,8 +126,8 @@ class Places(Generic[T]):
         """Whether there is a place, and who leaves it."""
         if sum(map(len, self._taken)) < self._most:
             return True, None
-        for where in self._who_may_leave(lane):
-            over = self._seated(where)
+        for where in self._lanes_to_leave(lane):
+            over = self._by_end(where)
             if over and over[0][0] <= now_s:
                 call = heapq.heappop(over)[2]
                 del self._taken[where][call]
@@ -142,14 +142,14 @@ class Places(Generic[T]):
             if not self._of_owner[owner]:
                 del self._of_owner[owner]
 
-    def _who_may_leave(self, lane: int) -> Iterator[int]:
+    def _lanes_to_leave(self, lane: int) -> Iterator[int]:
         """From which lanes somebody may have to leave for one of this; first the one beyond its half."""
         if len(self._taken[1 - lane]) > self._most // 2:
             yield 1 - lane
         yield lane
 
-    def _seated(self, lane: int) -> list[tuple[float, int, T]]:
-        """Who sits there, whoever has had his time first in front."""
+    def _by_end(self, lane: int) -> list[tuple[float, int, T]]:
+        """The calls that have a place there, the one whose turn is over first in front."""
         over, taken = self._over[lane], self._taken[lane]
         while over and over[0][2] not in taken:
             heapq.heappop(over)

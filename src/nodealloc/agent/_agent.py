@@ -135,7 +135,7 @@ class Agent(Group):
         super().start()
 
     def _require_drivers(self) -> None:
-        """Whoever is forgotten does nothing, and nothing else would say so."""
+        """Refuse a part that nobody drives: it would do nothing, and nothing else would say so."""
         if not all(isinstance(one, Driven) for one in self._beside):
             return  # whom the others start nobody here can tell
         needed = (*self.lives.needs, *(() if self._probing is None else (self._probing,)))
@@ -155,7 +155,7 @@ class Agent(Group):
 
     @override
     def reconcile(self) -> Summary:
-        """Make a pass, the first one after everything is known with what belongs to nobody."""
+        """Make a pass; the first one after everything is known also lets go of what belongs to no pod."""
         if not self._is_known and self.lives.is_ready():
             self._is_known = True
             pods = self.lives.wanted.snapshot()
@@ -199,7 +199,7 @@ class Agent(Group):
             self._leave_out(pod.uid)
 
     def _leave_out(self, uid: str) -> None:
-        """One that was admitted is taken back as any part of it; of others nothing is left to count."""
+        """Count no ending pod any more that was never admitted here; other grants go with their parts."""
         node = self._node
         if node is not None and uid in node.view.pods and uid not in node.snapshot.admitted:
             node.release(uid)

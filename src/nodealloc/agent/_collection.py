@@ -107,21 +107,21 @@ class RecordCollection(Group):
             self._gone = frozenset(uid for uid, want in wanted if want.value.is_removed)
         pods = {uid: one.value for uid, one in self._watch.seen.snapshot().items()}
         for pod in pods.values():
-            self._bury(pod)
+            self._remove_died(pod)
         self._dead &= {cid for pod in pods.values() for cid in pod.marks}
         if turn % _COLLECT == 0:
             self._collect(pods)
 
-    def _bury(self, pod: PodListing) -> None:
-        """Remove a gone pod's dead containers when another one of them is seen to have died."""
+    def _remove_died(self, pod: PodListing) -> None:
+        """Note which containers have died; of a pod that is over all go as soon as another one has."""
         dead = [one.id for one in pod.containers if one.state is RunState.EXITED]
-        if not self._dead.issuperset(dead) and not self._just_ends(pod):
+        if not self._dead.issuperset(dead) and not self._is_about_to_end(pod):
             self._dead.update(dead)
             if self._is_over(pod.uid):
                 self._remove(dead)
 
-    def _just_ends(self, pod: PodListing) -> bool:
-        """Whether its last container has died, and its end is not through: the next look finds it dead."""
+    def _is_about_to_end(self, pod: PodListing) -> bool:
+        """Whether all of its containers have died and its life has not ended yet: the next look will do."""
         record = self._lives.pods.get(pod.uid)
         is_dead = all(one.state is RunState.EXITED for one in pod.containers)
         return is_dead and record is not None and record.life is LifeState.TERMINATING

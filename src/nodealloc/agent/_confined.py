@@ -119,7 +119,7 @@ class ConfinedRuntime(RuntimeLayer):
             # Stands there before grants are read: whoever is granted CPUs later finds it.
             self._starts[container_id] = _Start(owner=owner)
         try:
-            cpus = self._brought_up(container_id, owner, cpus)
+            cpus = self._updated(container_id, owner, cpus)
             with self._lock:
                 self._starts[container_id] = _Start(owner=owner, cpus=cpus)
             self.below.start_container(container_id)
@@ -140,8 +140,8 @@ class ConfinedRuntime(RuntimeLayer):
         if was_found:
             self._cpusets.remove(container_id)
 
-    def _brought_up(self, container_id: str, owner: Owner | None, made_with: CPUSet | None) -> CPUSet | None:
-        """Change where a container will run, if that is not where it may any more; where it will run."""
+    def _updated(self, container_id: str, owner: Owner | None, made_with: CPUSet | None) -> CPUSet | None:
+        """Where a container will run: it is changed first if it may not run any more where it was made to."""
         if owner is None:
             return made_with
         snapshot = self._node.snapshot
@@ -177,7 +177,7 @@ class ConfinedRuntime(RuntimeLayer):
         }
 
     def _add_listed(self) -> None:
-        """What is listed and was not inspected yet runs, too."""
+        """Confine containers that are listed and were not inspected yet, too."""
         for target, owner in self._listed().items():
             if not self._cpusets.has(target):
                 with self._lock:
@@ -185,7 +185,7 @@ class ConfinedRuntime(RuntimeLayer):
                 self._cpusets.add(target, owner, mems=confinement_of(self._node.snapshot, owner).mems)
 
     def _drop_ended(self) -> None:
-        """Of those, none that is listed as running no more; nobody else takes it out."""
+        """Let go of those again that are not listed as running any more: nobody else does."""
         running = self._listed()
         with self._lock:
             ended = self._found - running.keys()

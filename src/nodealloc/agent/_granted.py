@@ -103,5 +103,5 @@ def _with_devices(options: ContainerRunOptions, plugins: DevicePlugins, owner: O
 
 
 def _from_root(path: str) -> str:
-    """As runtimes take a place that is not said from the root on; none at all stays that, and is refused."""
+    """An absolute path in the container, as runtimes read a relative one; "" stays, and is refused."""
     return f"/{path}" if path and not path.startswith("/") else path

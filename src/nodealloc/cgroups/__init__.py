@@ -3,7 +3,7 @@
 - A *cgroup name* is a place in the tree; a node spells it in one of two ways.
 - *Limits* are what is asked of one cgroup; what is not asked for stays as it is.
 - A *layout* says which controller is mounted where: v1, v2, or both (hybrid).
-- A *driver* is the one that writes; all else here only reckons.
+- A *driver* is the one that writes; all else here only computes.
 
 From pods to files, and the tree that comes of it::
 

@@ -50,7 +50,7 @@ class TreeOptions:
 
 @attrs.frozen(kw_only=True)
 class PodShare:
-    """What one pod adds to the tree; reckoned once a pod.
+    """What one pod adds to the tree; computed once a pod.
 
     Attributes:
         name: Its cgroup.
@@ -92,7 +92,7 @@ def desired_tree(pods: Iterable[Pod], options: TreeOptions, /) -> Mapping[Cgroup
 
 
 def tree_of(shares: Collection[PodShare], options: TreeOptions, /) -> Mapping[CgroupName, Limits]:
-    """The same, from what was reckoned for each pod before."""
+    """The same, from what was computed for each pod before."""
     memory = dict.fromkeys(QosClass, 0)
     for share in shares:
         memory[share.qos] += share.memory_bytes

@@ -189,7 +189,7 @@ class QosTree:
                 self._kept.alter(each.name, _doubted, by="repair")
 
     def _shares_of(self, pods: Iterable[Pod]) -> tuple[list[PodShare], dict[str, ValueError]]:
-        """What each pod adds, and who can add nothing; an unchanged pod is not reckoned again."""
+        """What each pod adds, and who can add nothing; an unchanged pod is not computed again."""
         known, self._shares = self._shares, {}
         refused: dict[str, ValueError] = {}
         for pod in pods:
@@ -280,7 +280,7 @@ _Shares: TypeAlias = dict[str, tuple[Pod, TreeOptions, PodShare]]
 
 
 def _are_same(before: _Shares, after: _Shares) -> bool:
-    """Whether no pod came, went or changed: the very same that were reckoned before."""
+    """Whether no pod came, went or changed: the very same that were computed before."""
     return len(before) == len(after) and all(before.get(uid) is one for uid, one in after.items())
 
 

@@ -64,7 +64,7 @@ def _copied(value: Json, levels: int) -> Json:
 
 
 def _copied_from_any_depth(value: Json) -> Json:
-    """Without calls in calls: how deep a value may be must not hang on how deep the caller is."""
+    """Without calls in calls: how deep a value may be must not depend on how deep the caller is."""
     whole: dict[str, Json] = {}
     due: list[tuple[Json, Callable[[Json], None], int]] = [(value, partial(whole.__setitem__, ""), 0)]
     while due:

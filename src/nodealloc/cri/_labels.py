@@ -38,7 +38,7 @@ def container_labels(pod: PodIdentity, config: ContainerConfig, /) -> Mapping[st
 
 
 def container_annotations(config: ContainerConfig, /) -> Mapping[str, str]:
-    """What it was made from, the how manieth it is, and the pod's grace."""
+    """What it was made from, which attempt it is, and the pod's grace."""
     words = {**config.annotations, ATTEMPT: str(config.attempt)}
     if config.definition:
         words[DEFINITION] = config.definition

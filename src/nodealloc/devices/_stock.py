@@ -130,7 +130,7 @@ class DeviceStock:
         }
 
     def _short(self, claim: Claim, inventory: Inventory, wanted: int) -> Shortfall:
-        """Of all nodes: where those that are named have too few, devices of others are taken as well."""
+        """Counted over all nodes: those outside of the affinity are taken where it has too few."""
         devices = inventory.devices
         free = (devices.healthy & ~self._held.get(inventory.resource, 0)).bit_count()
         if inventory.phase is Phase.GONE:

@@ -5,8 +5,8 @@
                   every fault, named     a value          what it comes to on a machine
 ```
 
-- Every field of the document means what it says, or is refused by its name: one that
-  there is no room for yet, one of which only some values have a room, one that is no field.
+- Every field of the document means what it says, or is refused by its name: one that nothing
+  here acts upon yet, one of which only some values are supported, one that is no field.
 - A *plan* of a node is what a configuration comes to on a machine: the snapshot with nothing
   held, the view that pods are judged by, the chain, the cgroup tree.
 

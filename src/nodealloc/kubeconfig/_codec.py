@@ -13,7 +13,7 @@ from nodealloc._reading import MAX_DOCUMENT_BYTES, Reader
 from nodealloc._texts import documents_of
 from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
-from nodealloc.kubeconfig._configuration import NO_ROOM, KubeletConfig, Seconds
+from nodealloc.kubeconfig._configuration import NOT_SUPPORTED, KubeletConfig, Seconds
 from nodealloc.kubeconfig._durations import duration_s
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
         max_bytes: A larger one is refused unread.
 
     Raises:
-        DecodeError: It cannot be read, is of another kind, or has fields without a room, without a
-            name or with values that make no sense; all of them are named.
+        DecodeError: It cannot be read, is of another kind, or has fields that nothing here acts
+            upon, that are none, or whose values make no sense; all of them are named.
 
     Source: kubelet ``kubeletconfig/configfiles`` for the paths.
     """
@@ -98,7 +98,9 @@ def _why(error: Exception) -> str:
 @functools.cache
 def _documents() -> Documents:
     return Documents(
-        unsupported={KubeletConfig: dict.fromkeys(NO_ROOM, "it has no room here yet; leave it out")},
+        unsupported={
+            KubeletConfig: dict.fromkeys(NOT_SUPPORTED, "nothing here acts upon it yet; leave it out")
+        },
         checks={},
         builders={},
         hooks=cast("Mapping[object, Hook]", {Seconds: _duration}),

@@ -12,12 +12,12 @@ from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.errors import ConfigurationError
 
-__all__ = ["NO_ROOM", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "MemorySwap", "Seconds"]
+__all__ = ["NOT_SUPPORTED", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "MemorySwap", "Seconds"]
 
 Seconds = NewType("Seconds", float)
 """A duration; in the document a text as Go writes it."""
 
-NO_ROOM: Final = frozenset(
+NOT_SUPPORTED: Final = frozenset(
     """
     address authentication authorization configMapAndSecretChangeDetectionStrategy
     containerLogMaxFiles containerLogMaxSize containerLogMaxWorkers containerLogMonitorInterval
@@ -51,7 +51,7 @@ _FEATURES: Final = frozenset(
 
 def _only(*values: object) -> Callable[[object], str]:
     words = " or ".join("true" if one is True else "false" if one is False else str(one) for one in values)
-    return lambda value: "" if value in values else f"is {value}; only {words} has a room here"
+    return lambda value: "" if value in values else f"is {value}; only {words} is supported"
 
 
 _TRUE, _FALSE = _only(True), _only(False)  # noqa: FBT003 - they are what is looked for
@@ -59,7 +59,7 @@ _TRUE, _FALSE = _only(True), _only(False)  # noqa: FBT003 - they are what is loo
 
 def _features(gates: Mapping[str, bool]) -> str:
     on = [name for name, is_on in gates.items() if is_on and name not in _FEATURES]
-    return f"{', '.join(on)} has no room here; leave it out" if on else ""
+    return f"{', '.join(on)} is not supported; leave it out" if on else ""
 
 
 def _at_least_one(value: int) -> str:
@@ -76,7 +76,7 @@ def _is_part(value: float) -> str:
 
 def _folder(path: str) -> str:
     if path and not path.startswith("/"):
-        return f"is {path!r}; give a path from the root on"
+        return f"is {path!r}; give an absolute path"
     if not path.isascii():
         return f"is {path!r}; give a path of ASCII letters"
     plain = f"/{posixpath.normpath(path).lstrip('/')}"

@@ -1,4 +1,4 @@
-"""Fields of a configuration that contradict each other, or ask for what has no room here; pure."""
+"""Fields of a configuration that contradict each other, or ask for what nothing here acts upon; pure."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def _check_period(config: KubeletConfig) -> None:
 
 
 def _check_levels(words: Sequence[str]) -> None:
-    """Levels of `enforceNodeAllocatable`: those of the system's own cgroups have no room here."""
+    """Levels of `enforceNodeAllocatable`: no package limits the system's own cgroups by them."""
     if "none" in words and len(words) > 1:
         raise ConfigurationError("enforceNodeAllocatable has none beside others; give none alone")
     for one in words:
         if one not in {"none", Enforce.PODS.value}:
             word(Enforce, "enforceNodeAllocatable", one)
             raise ConfigurationError(
-                f"enforceNodeAllocatable has {one}, whose cgroup has no room here yet; leave it out"
+                f"enforceNodeAllocatable has {one}, whose cgroup nothing here limits yet; leave it out"
             )
 
 

@@ -300,14 +300,14 @@ class Asker(Driven, Passing, Generic[Seen]):
         """Find out when a line that rests is asked, if at all."""
         delay_s = line.ask.asking.schedule.initial_delay_s
         at_s = now_s if line.started_s is None else max(now_s, line.started_s + delay_s)
-        at_s = self._next_beat_s(line, at_s, now_s)
+        at_s = self._asking_s(line, at_s, now_s)
         if self._looked(line, at_s) is Next.ASK:
             self._table.add(line, at_s)
 
-    def _next_beat_s(self, line: Line, at_s: float, now_s: float) -> float:
-        """The moment itself; for a kubelet the next whole period from when it took the pod up.
+    def _asking_s(self, line: Line, at_s: float, now_s: float) -> float:
+        """When to ask: at that moment, or, by a kubelet's rules, at the next whole period since the pod came.
 
-        It asks for readiness at each change of what is told, too: that question waits for nothing.
+        A kubelet asks for readiness at each change of what is told, too: that question waits for nothing.
         """
         uid, _, kind = line.key
         if self._rules.asks_at_once or kind is ProbeKind.READINESS:

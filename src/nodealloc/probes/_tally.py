@@ -201,7 +201,7 @@ def _is_over(asking: Asking, seen: Instance, rules: Rules) -> bool:
 
 def _may_ask(asking: Asking, seen: Instance, now_s: float) -> bool:
     # An unknown start is long ago: the runtime would know of a recent one.
-    # As the moment is reckoned at which it is asked first: a difference may be less by a last bit.
+    # As the moment is computed at which it is asked first: a difference may be less by a last bit.
     if seen.started_s is not None and now_s < seen.started_s + asking.schedule.initial_delay_s:
         return False
     return (seen.has_started is not True) if asking.kind is ProbeKind.STARTUP else bool(seen.has_started)

@@ -169,7 +169,7 @@ class Populator:
         return spec, use
 
     def _fresh_s(self, spec: VolumeSpec) -> list[float]:
-        """How long this volume may stay unlooked at, if at all not for ever."""
+        """After how long this volume has to be looked at anew; empty for never."""
         plugin = self._plugins.get(spec.plugin)
         fresh_s = None if plugin is None or plugin.age is None else plugin.age.fresh_s(spec)
         return [] if fresh_s is None else [fresh_s]

@@ -29,7 +29,7 @@ from nodealloc.kubeconfig import (
     pod_sources,
     read_kubelet_config,
 )
-from nodealloc.kubeconfig._configuration import NO_ROOM
+from nodealloc.kubeconfig._configuration import NOT_SUPPORTED
 from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Container, Pod, resources
@@ -75,7 +75,7 @@ def test_relative_paths_begin_in_the_folder_of_the_file(
     assert read_kubelet_config("kubelet.yaml") == here
     there = config(tmp_path, staticPodPath="/etc/pods", resolvConf="")
     assert (there.static_pod_path, there.resolv_conf) == ("/etc/pods", "")
-    with pytest.raises(DecodeError, match="give a path from the root on"):
+    with pytest.raises(DecodeError, match="give an absolute path"):
         kubelet_config({"podLogsDir": "logs"})
 
 
@@ -120,11 +120,11 @@ def test_options_of_a_policy_that_is_off_are_refused(tmp_path: Path) -> None:
 
 
 def test_every_fault_is_told_by_the_name_of_its_field(tmp_path: Path) -> None:
-    """What has no room, what is no field, what is no number: all at once."""
+    """What is not supported, what is no field, what is no number: all at once."""
     with pytest.raises(DecodeError) as caught:
         config(tmp_path, evictionSoft={"memory.available": "1Gi"}, maxPod=3, maxPods="many")
     told = str(caught.value)
-    assert "has no room here yet; leave it out @ $.evictionSoft" in told
+    assert "nothing here acts upon it yet; leave it out @ $.evictionSoft" in told
     assert "did you mean maxPods? @ $.maxPod\n" in told
     assert "a whole number" in told
 
@@ -138,9 +138,9 @@ def test_every_fault_is_told_by_the_name_of_its_field(tmp_path: Path) -> None:
         ("registerNode", True),
     ],
 )
-def test_a_value_without_a_room_is_refused(tmp_path: Path, field: str, value: object) -> None:
+def test_a_value_that_is_not_supported_is_refused(tmp_path: Path, field: str, value: object) -> None:
     """A field may be used for some of its values alone."""
-    with pytest.raises(DecodeError, match=r"has (a|no) room"):
+    with pytest.raises(DecodeError, match=r"is (not )?supported"):
         config(tmp_path, **{field: value})
 
 
@@ -274,15 +274,15 @@ def test_fields_may_say_their_kind() -> None:
         kubelet_config({"kind": "KubeletConfiguration"})
 
 
-def test_no_field_is_both_used_and_without_a_room() -> None:
+def test_no_field_is_both_used_and_not_supported() -> None:
     """The two lists are apart."""
     used = {wire_of(one.metadata).key or camel(one.name) for one in attrs.fields(KubeletConfig)}
-    assert not used & NO_ROOM
+    assert not used & NOT_SUPPORTED
     assert {"clusterDNS", "cpuCFSQuota", "imageGCHighThresholdPercent", "reservedSystemCPUs"} <= used
 
 
 def test_all_stories_that_can_be_played_have_a_configuration(tmp_path: Path) -> None:
-    """No field that a recorded story sets is refused, unless the story needs a room to come."""
+    """No field that a recorded story sets is refused, unless the story needs what is not built yet."""
     for story in read(VECTORS / "kubelet_stories.jsonl.gz"):
         if not reason_to_skip(story) and story.name != "config-soft-without-grace":
             config(tmp_path, **story.settings)

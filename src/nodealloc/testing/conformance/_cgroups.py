@@ -22,7 +22,7 @@ def cgroup(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
     """Expected and got for one name under both spellings, or one amount of CPU.
 
     The recorded kubelet ran without its feature `CustomCPUCFSQuotaPeriod`: it
-    reckons quotas over 100 ms, whatever period a row names.
+    computes quotas over 100 ms, whatever period a row names.
     """
     if row["op"] == "cgroup_name":
         parts = cast("Sequence[str]", row["components"])
