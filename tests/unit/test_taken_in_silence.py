@@ -405,7 +405,10 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
         "SecurityProfile.localhost: expected the profile's file",
     ),
     "an image of a user below 0": (lambda: ImageFacts(id="a", user=-1), "ImageFacts.user: expected"),
-    "folders in wherever the process is": (lambda: PodFolders(""), "PodFolders.root: expected a path from"),
+    "folders in wherever the process is": (
+        lambda: PodFolders(""),
+        "PodFolders.root: expected an absolute path",
+    ),
     "a question at no port": (
         lambda: Question(action=TcpSocketAction(port=1), port=-1),
         "Question.port: expected a whole number from 0 to 65535",
