@@ -20,11 +20,13 @@ __all__ = [
     "choice",
     "done",
     "filled",
+    "filled_or_none",
     "is_other",
     "named",
     "names_in",
     "not_a_machine",
     "several",
+    "unix_time",
     "whole",
     "within",
     "wrong",
@@ -163,6 +165,20 @@ def filled(instance: object, attribute: object, value: str) -> None:
     """A validator of attrs: a text that says something."""
     if is_other(value, str) or not value:
         raise wrong(_field(instance, attribute), value, "a text that is not empty")
+
+
+def filled_or_none(instance: object, attribute: object, value: str | None) -> None:
+    """A validator of attrs: a text that says something, or None."""
+    if value is not None and (is_other(value, str) or not value):
+        raise wrong(_field(instance, attribute), value, "a text that is not empty, or None")
+
+
+def unix_time(instance: object, attribute: object, value: float | None) -> None:
+    """A validator of attrs: finite Unix seconds, or None where nobody knows."""
+    if value is None:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -math.inf < value < math.inf:
+        raise wrong(_field(instance, attribute), value, "finite Unix seconds, or None where nobody knows")
 
 
 def absolute(where: str, value: str, /) -> None:

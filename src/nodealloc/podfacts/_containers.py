@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TypeAlias, Union
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import filled, filled_or_none, unix_time, whole
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
 from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
-from nodealloc.podfacts._checks import count, moment, word
 
 __all__ = [
     "ContainerRunning",
@@ -88,7 +88,7 @@ class ContainerRunning:
         started_unix_s: Since when, in Unix seconds; None where nobody knows.
     """
 
-    started_unix_s: float | None = attrs.field(default=None, validator=moment)
+    started_unix_s: float | None = attrs.field(default=None, validator=unix_time)
 
 
 @attrs.frozen(kw_only=True)
@@ -107,9 +107,9 @@ class ContainerTerminated:
     exit: Exited | ExitUnknown
     reason: str = ""
     message: str = ""
-    started_unix_s: float | None = attrs.field(default=None, validator=moment)
-    finished_unix_s: float | None = attrs.field(default=None, validator=moment)
-    container_id: str | None = attrs.field(default=None, validator=word)
+    started_unix_s: float | None = attrs.field(default=None, validator=unix_time)
+    finished_unix_s: float | None = attrs.field(default=None, validator=unix_time)
+    container_id: str | None = attrs.field(default=None, validator=filled_or_none)
 
 
 ContainerState: TypeAlias = Union[ContainerWaiting, ContainerRunning, ContainerTerminated]
@@ -134,7 +134,7 @@ class ResourceHealth:
         health: How it is.
     """
 
-    id: str = attrs.field(validator=word)
+    id: str = attrs.field(validator=filled)
     health: ResourceHealthState = ResourceHealthState.UNKNOWN
 
 
@@ -149,7 +149,7 @@ class ResourceStatus:
     Source: ``allocatedResourcesStatus`` of the Kubernetes API, v1.32.
     """
 
-    name: str = attrs.field(validator=word)
+    name: str = attrs.field(validator=filled)
     resources: tuple[ResourceHealth, ...] = ()
 
 
@@ -178,14 +178,14 @@ class ContainerStatus:
     Source: the pod status of the Kubernetes API, v1.32.
     """
 
-    name: str = attrs.field(validator=word)
+    name: str = attrs.field(validator=filled)
     state: ContainerState | None = None
     last_state: ContainerState | None = None
     ready: bool = False
     started: bool | None = None
-    restart_count: int = attrs.field(default=0, validator=count)
+    restart_count: int = attrs.field(default=0, validator=whole(0))
     image: str = ""
-    image_id: str | None = attrs.field(default=None, validator=word)
-    container_id: str | None = attrs.field(default=None, validator=word)
+    image_id: str | None = attrs.field(default=None, validator=filled_or_none)
+    container_id: str | None = attrs.field(default=None, validator=filled_or_none)
     allocated: tuple[ResourceStatus, ...] = ()
     carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)

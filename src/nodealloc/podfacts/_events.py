@@ -6,9 +6,9 @@ import enum
 from collections.abc import Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import filled, filled_or_none
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed_fields
-from nodealloc.podfacts._checks import word
 from nodealloc.podfacts._identity import PodIdentity
 
 __all__ = ["EventKind", "PodEvent"]
@@ -43,7 +43,7 @@ class PodEvent:
 
     pod: PodIdentity
     kind: EventKind
-    reason: str = attrs.field(validator=word)
+    reason: str = attrs.field(validator=filled)
     message: str = ""
-    container: str | None = attrs.field(default=None, validator=word)
+    container: str | None = attrs.field(default=None, validator=filled_or_none)
     annotations: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)

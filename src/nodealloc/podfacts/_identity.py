@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import filled
 from nodealloc._typed import typed
-from nodealloc.podfacts._checks import word
 from nodealloc.podspec import Pod
 
 __all__ = ["PodIdentity"]
@@ -23,9 +23,9 @@ class PodIdentity:
         ConfigurationError: One of them is empty.
     """
 
-    uid: str = attrs.field(validator=word)
-    namespace: str = attrs.field(validator=word)
-    name: str = attrs.field(validator=word)
+    uid: str = attrs.field(validator=filled)
+    namespace: str = attrs.field(validator=filled)
+    name: str = attrs.field(validator=filled)
 
     @classmethod
     @typed

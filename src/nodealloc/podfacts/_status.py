@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import filled, unix_time
 from nodealloc._frozen import Frozen, freeze_deeply
 from nodealloc._reading import Json
 from nodealloc._typed import typed_fields
 from nodealloc.errors import ConfigurationError
-from nodealloc.podfacts._checks import addresses, moment, word
+from nodealloc.podfacts._checks import addresses
 from nodealloc.podfacts._containers import ContainerStatus
 from nodealloc.podspec import QosClass
 
@@ -66,11 +67,11 @@ class PodCondition:
         ConfigurationError: No type, or a time that is not finite.
     """
 
-    type: str = attrs.field(validator=word)
+    type: str = attrs.field(validator=filled)
     status: ConditionStatus
     reason: str = ""
     message: str = ""
-    last_transition_unix_s: float | None = attrs.field(default=None, validator=moment)
+    last_transition_unix_s: float | None = attrs.field(default=None, validator=unix_time)
     carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)
 
 
@@ -111,7 +112,7 @@ class PodStatus:
     qos: QosClass | None = None
     pod_ips: tuple[str, ...] = attrs.field(default=(), validator=addresses)
     host_ips: tuple[str, ...] = attrs.field(default=(), validator=addresses)
-    started_unix_s: float | None = attrs.field(default=None, validator=moment)
+    started_unix_s: float | None = attrs.field(default=None, validator=unix_time)
     carried: Mapping[str, Json] = attrs.field(factory=Frozen[str, Json], validator=freeze_deeply)
 
     def __attrs_post_init__(self) -> None:

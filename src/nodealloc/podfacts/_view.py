@@ -6,11 +6,12 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import filled
 from nodealloc._entries import with_entry, without_entry
 from nodealloc._frozen import freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import ConfigurationError
-from nodealloc.podfacts._checks import address, word
+from nodealloc.podfacts._checks import address
 from nodealloc.podfacts._life import LifeState
 from nodealloc.podspec import ContainerPort, Pod, Quantity, Resources, effective_requests
 
@@ -116,7 +117,7 @@ class Taint:
         effect: What it does.
     """
 
-    key: str = attrs.field(validator=word)
+    key: str = attrs.field(validator=filled)
     value: str = ""
     effect: TaintEffect
 
@@ -273,7 +274,7 @@ class NodeView:
         ConfigurationError: The node has no name.
     """
 
-    name: str = attrs.field(validator=word)
+    name: str = attrs.field(validator=filled)
     labels: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
     taints: tuple[Taint, ...] = ()
     allocatable: Resources = attrs.field(factory=dict[str, Quantity])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Mapping
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import checked
+from nodealloc._arguments import checked, filled, unix_time, whole
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields
-from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodIdentity
 
 __all__ = ["ContainerRecord", "ImageRecord", "RunState", "SandboxRecord"]
@@ -34,25 +32,6 @@ class RunState(enum.Enum):
         return self is RunState.RUNNING or self is RunState.UNKNOWN
 
 
-def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{field.name} is {value!r}; a runtime gives each of its records one")
-
-
-def _count(_: object, field: attrs.Attribute[int], value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ConfigurationError(f"{field.name} is {value!r}; give a whole number, 0 or more")
-
-
-def _moment(_: object, field: attrs.Attribute[float | None], value: object) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int | float) or isinstance(value, bool) or not -math.inf < value < math.inf:
-        raise ConfigurationError(
-            f"{field.name} is {value!r}; give finite Unix seconds, or None where nobody knows"
-        )
-
-
 @attrs.frozen(kw_only=True)
 class SandboxRecord:
     """A pod's sandbox, as a listing of the runtime has it.
@@ -71,11 +50,11 @@ class SandboxRecord:
         ConfigurationError: No id, or a negative attempt.
     """
 
-    id: str = attrs.field(validator=_word)
+    id: str = attrs.field(validator=filled)
     pod: PodIdentity
-    attempt: int = attrs.field(default=0, validator=_count)
+    attempt: int = attrs.field(default=0, validator=whole(0))
     is_ready: bool = True
-    created_unix_s: float | None = attrs.field(default=None, validator=_moment)
+    created_unix_s: float | None = attrs.field(default=None, validator=unix_time)
     handler: str = ""
     labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
@@ -109,15 +88,15 @@ class ContainerRecord:
         ConfigurationError: No id, name or sandbox, or a negative attempt.
     """
 
-    id: str = attrs.field(validator=_word)
+    id: str = attrs.field(validator=filled)
     pod: PodIdentity
-    name: str = attrs.field(validator=_word)
-    sandbox_id: str = attrs.field(validator=_word)
-    attempt: int = attrs.field(default=0, validator=_count)
+    name: str = attrs.field(validator=filled)
+    sandbox_id: str = attrs.field(validator=filled)
+    attempt: int = attrs.field(default=0, validator=whole(0))
     state: RunState = attrs.field(
         default=RunState.CREATED, validator=checked(RunState, "a RunState, such as RunState.RUNNING")
     )
-    created_unix_s: float | None = attrs.field(default=None, validator=_moment)
+    created_unix_s: float | None = attrs.field(default=None, validator=unix_time)
     image: str = ""
     image_id: str = ""
     definition: str = ""
@@ -147,9 +126,9 @@ class ImageRecord:
         ConfigurationError: No id, or a negative size.
     """
 
-    id: str = attrs.field(validator=_word)
+    id: str = attrs.field(validator=filled)
     names: tuple[str, ...] = ()
-    size_bytes: int = attrs.field(default=0, validator=_count)
+    size_bytes: int = attrs.field(default=0, validator=whole(0))
     is_pinned: bool = False
     user: int | None = None
     username: str = ""

@@ -190,8 +190,11 @@ def test_a_listing_is_read(peer: Peer, runtime: CriRuntime) -> None:
     ("odd", "words"),
     [
         (container(state=17), "state 17"),
-        (container(""), "id is ''"),
-        (container(labels={**LABELS, "io.kubernetes.pod.name": ""}), "name is ''"),
+        (container(""), "id: expected a text that is not empty"),
+        (
+            container(labels={**LABELS, "io.kubernetes.pod.name": ""}),
+            "name: expected a text that is not empty",
+        ),
         (container("twice"), "'twice' is listed twice"),
     ],
 )

@@ -50,7 +50,7 @@ def test_an_identity_is_that_of_its_pod() -> None:
     assert PodIdentity.of(Pod(uid="u", name="web")) == WEB
     assert WEB.full_name == "default/web"
     assert attrs.evolve(WEB, uid="v") != WEB
-    with pytest.raises(ValueError, match="name is ''"):
+    with pytest.raises(ValueError, match="name: expected a text that is not empty"):
         PodIdentity.of(Pod(uid="u"))
 
 
@@ -69,19 +69,31 @@ def test_an_unknown_exit_is_no_exit_code() -> None:
         (lambda: Exited(code=1, signal=0), "outside 1 to 64"),
         (lambda: ContainerRunning(started_unix_s=math.inf), "finite Unix seconds"),
         (lambda: ContainerTerminated(exit=ExitUnknown(), finished_unix_s=math.nan), "finite Unix seconds"),
-        (lambda: ContainerTerminated(exit=ExitUnknown(), container_id=""), "container_id is ''"),
-        (lambda: ContainerStatus(name=""), "name is ''"),
+        (
+            lambda: ContainerTerminated(exit=ExitUnknown(), container_id=""),
+            "container_id: expected a text that is not empty",
+        ),
+        (lambda: ContainerStatus(name=""), "name: expected a text that is not empty"),
         (lambda: ContainerStatus(name="app", restart_count=-1), "0 or more"),
-        (lambda: ContainerStatus(name="app", image_id=""), "image_id is ''"),
-        (lambda: PodCondition(type="", status=ConditionStatus.TRUE), "type is ''"),
+        (lambda: ContainerStatus(name="app", image_id=""), "image_id: expected a text that is not empty"),
+        (
+            lambda: PodCondition(type="", status=ConditionStatus.TRUE),
+            "type: expected a text that is not empty",
+        ),
         (lambda: PodStatus(pod_ips=("10.0.0.300",)), "no IP address"),
         (lambda: PodStatus(pod_ips=("10.0.0.3", "10.0.0.3")), "each address once"),
-        (lambda: PodEvent(pod=WEB, kind=EventKind.NORMAL, reason=""), "reason is ''"),
-        (lambda: PodEvent(pod=WEB, kind=EventKind.NORMAL, reason="Killing", container=""), "container is ''"),
+        (
+            lambda: PodEvent(pod=WEB, kind=EventKind.NORMAL, reason=""),
+            "reason: expected a text that is not empty",
+        ),
+        (
+            lambda: PodEvent(pod=WEB, kind=EventKind.NORMAL, reason="Killing", container=""),
+            "container: expected a text that is not empty",
+        ),
         (lambda: HostPort(port=0), "outside 1 to 65535"),
         (lambda: HostPort(port=80, address="everywhere"), "no IP address"),
-        (lambda: Taint(key="", effect=TaintEffect.NO_EXECUTE), "key is ''"),
-        (lambda: NodeView(name=""), "name is ''"),
+        (lambda: Taint(key="", effect=TaintEffect.NO_EXECUTE), "key: expected a text that is not empty"),
+        (lambda: NodeView(name=""), "name: expected a text that is not empty"),
     ],
 )
 def test_nonsense_is_refused(make: Callable[[], object], words: str) -> None:
