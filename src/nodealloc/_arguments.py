@@ -177,7 +177,7 @@ def unix_time(instance: object, attribute: object, value: float | None) -> None:
     """A validator of attrs: finite Unix seconds, or None where nobody knows."""
     if value is None:
         return
-    if not isinstance(value, int | float) or isinstance(value, bool) or not -math.inf < value < math.inf:
+    if is_other(value, (int, float)) or isinstance(value, bool) or not -math.inf < value < math.inf:
         raise wrong(_field(instance, attribute), value, "finite Unix seconds, or None where nobody knows")
 
 
