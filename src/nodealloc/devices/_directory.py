@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nodealloc._sockets import too_long
 from nodealloc.devices._errors import RegistrationRefusedError
+from nodealloc.errors import ConfigurationError
 
 __all__ = ["plugin_socket", "prepare_directory", "resolved"]
 
@@ -25,9 +26,17 @@ def prepare_directory(directory: Path, /) -> tuple[Path, ...]:
     Returns:
         What was removed.
 
+    Raises:
+        ConfigurationError: The directory cannot be made.
+        OSError: It cannot be read or written.
+
     Source: kubelet ``cm/devicemanager/manager.go``, "cleanup plugin directory".
     """
-    directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigurationError(f"{directory}: no directory can be made ({reason}); give another") from error
     if directory.stat().st_uid == os.geteuid():
         directory.chmod(0o750)
     removed: list[Path] = []

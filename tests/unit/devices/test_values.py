@@ -42,7 +42,7 @@ from nodealloc.devices.plugins._codec import (
     encode_list,
     encode_response,
 )
-from nodealloc.errors import DecodeError, PermanentError
+from nodealloc.errors import ConfigurationError, DecodeError, PermanentError
 from nodealloc.testing.devices import check_allocator_keeper
 from nodealloc.topology import NotYet, Owner
 
@@ -266,6 +266,14 @@ def test_the_directory_is_swept_of_sockets_alone(tmp_path: Path) -> None:
     assert prepare_directory(directory) == (directory / "old.sock",)
     assert sorted(entry.name for entry in directory.iterdir()) == [DEVICE_STATE, "sub"]
     assert directory.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """Where something else stands, in the words in which a registrar says it."""
+    taken = tmp_path / "file"
+    taken.touch()
+    with pytest.raises(ConfigurationError, match=f"{taken}: no directory can be made .*; give another"):
+        prepare_directory(taken)
 
 
 @pytest.mark.parametrize(

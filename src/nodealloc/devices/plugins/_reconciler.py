@@ -193,7 +193,8 @@ class DevicePlugins:
         Raises:
             PermanentError: The socket's path is too long, somebody listens there,
                 or it has started already, stopped or not.
-            OSError: The directory cannot be made or written.
+            ConfigurationError: The directory cannot be made.
+            OSError: The directory cannot be read or written.
         """
         if self._started or self._callbacks.stopping.is_set():
             raise PermanentError("device plugins are served once by each DevicePlugins; make another one")
