@@ -189,6 +189,9 @@ def chain_of(
         rules: What is right where nothing is given; `KUBELET` for what a kubelet does.
         snapshot: Whose CPUs, memory and devices are given out, asked last; None to leave that
             out. What of extended resources a view does not name, its allocators count.
+
+    Raises:
+        ConfigurationError: Among the handlers is a class, or something that cannot be called.
     """
     for one in handlers:
         if isinstance(one, type):

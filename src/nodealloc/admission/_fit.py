@@ -59,6 +59,11 @@ def node_fit(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused
 
     What only a pod that is ending holds is *not yet*: it names that pod.
 
+    Args:
+        pod: Who wants to come in.
+        view: The node, with what it gives out and everybody who is in.
+        rules: What is right, or `KUBELET`.
+
     Source: Kubernetes ``scheduler/framework/plugins/noderesources`` by the
     kubelet's ``lifecycle/predicate.go``; waiting for pods that end is ours.
     """

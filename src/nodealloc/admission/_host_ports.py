@@ -19,6 +19,11 @@ __all__ = ["host_ports"]
 def host_ports(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused | NotYet:
     """Whether no other pod takes a host port that this one takes; an ending one makes it *not yet*.
 
+    Args:
+        pod: Who wants to come in.
+        view: The node, with everybody who is in.
+        rules: `counts_sidecar_ports`: whether ports of sidecars count.
+
     Source: Kubernetes ``scheduler/framework/plugins/nodeports``; waiting for
     pods that end is ours.
     """

@@ -33,7 +33,15 @@ _IN, _NOT_IN, _EXISTS, _ABSENT, _GT, _ = NodeSelectorOperator
 
 @typed
 def operating_system(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused:
-    """Whether the pod is for Linux. Source: kubelet ``lifecycle/predicate.go``."""
+    """Whether the pod is for Linux.
+
+    Args:
+        pod: Who wants to come in.
+        view: The node, by its labels.
+        rules: `os_by_field`: whether the field `os` alone counts, and no label.
+
+    Source: kubelet ``lifecycle/predicate.go``.
+    """
     if not rules.os_by_field:
         said = pod.labels.get(_OS_LABEL)
         if said is not None and said != _labels(view, rules).get(_OS_LABEL, _OS):
@@ -64,6 +72,11 @@ def node_name(pod: Pod, view: NodeView, /) -> Admitted | Refused:
 @typed
 def node_affinity(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Refused:
     """Whether the node's labels and name are what the pod's selector and required affinity ask for.
+
+    Args:
+        pod: Who wants to come in.
+        view: The node, by its name and labels.
+        rules: What is right, or `KUBELET`.
 
     Source: Kubernetes ``component-helpers/scheduling/corev1/nodeaffinity``.
     """

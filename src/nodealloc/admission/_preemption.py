@@ -24,6 +24,15 @@ def victims(pod: Pod, view: NodeView, /, *, rules: Rules) -> tuple[PodOnNode, ..
     Never one of its own rank or above. With `Rules()`, taking any one out of the
     plan leaves too little, and who is less important goes before who is more so.
 
+    Args:
+        pod: The critical one.
+        view: The node, with what it gives out and everybody who is in.
+        rules: `victims_by_rank`: ours, or as a kubelet chooses.
+
+    Returns:
+        Pods in the order in which they are to be ended; none where it fits once those have
+        ended that are ending already.
+
     Source: kubelet ``preemption/preemption.go`` with `KUBELET`; else ours.
     """
     if not rules.victims_by_rank:

@@ -80,7 +80,11 @@ def weight_to_shares(weight: int, /) -> int:
 
 @typed_on_error
 def hugepage_name(size_bytes: int, /) -> str:
-    """A page size as the kernel's file names have it: `64KB`, `2MB`, `1GB`."""
+    """A page size as the kernel's file names have it: `64KB`, `2MB`, `1GB`.
+
+    Raises:
+        ConfigurationError: No huge page has that size.
+    """
     for shift, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
         if size_bytes >= 1 << shift:
             if size_bytes & ((1 << shift) - 1):

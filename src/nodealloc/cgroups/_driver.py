@@ -48,6 +48,9 @@ class CgroupFs:
     `TreeReader`. Holds no state of its own and may be used from several threads,
     as long as no two change the same cgroup.
 
+    Args:
+        files: How control files are read and written; the kernel's by default.
+
     Attributes:
         layout: What is mounted where.
         kill_wait_s: How long `kill` waits at most for processes to end, in seconds.
@@ -103,7 +106,12 @@ class CgroupFs:
                     raise _refused_directory(error, path, mount, name) from None
 
     def attach(self, name: CgroupName, pid: int, /) -> None:
-        """Move a process with all its threads, in every hierarchy that is used."""
+        """Move a process with all its threads, in every hierarchy that is used.
+
+        Raises:
+            CgroupAbsentError: There is no such cgroup.
+            ProcessGoneError: The process has ended.
+        """
         if pid <= 0:
             raise ConfigurationError(f"process id {pid}: a process has a positive one")
         for mount, path in self._places(name):
@@ -127,6 +135,9 @@ class CgroupFs:
         On v2 the kernel does it in one step (`cgroup.kill`). What it does not
         reach (v1) is frozen where the freezer is there, so that nobody forks
         meanwhile, then signalled until nobody is left, five times at most.
+
+        Raises:
+            CgroupHoldsCallerError: This process is among them; nothing was signalled.
         """
         for attempt in range(_KILL_PASSES):
             pids = self.pids(name)
@@ -152,7 +163,7 @@ class CgroupFs:
         return tuple(sorted(child for child in found if child.parent == name))
 
     def stats(self, name: CgroupName, /) -> CgroupStats:
-        """Usage now, in bytes and nanoseconds."""
+        """Usage now, in bytes and nanoseconds; raises `CgroupAbsentError` for one that is not there."""
         for _, path in self._places(name):
             if not self._files.exists(path):
                 raise CgroupAbsentError(name, path)

@@ -199,6 +199,15 @@ def container_files(
 ) -> Mapping[str, str]:
     """Files of cgroup v2 that a runtime is told of by their names; none where the node has cgroup v1.
 
+    Args:
+        pod: Whose container.
+        container: One of the pod's.
+        options: What the node's administrator decided.
+        memory_capacity_bytes: Of the node: what a container requests of it is its share of the swap.
+
+    Returns:
+        File name to what is to stand in it.
+
     Source: kubelet ``kuberuntime/kuberuntime_container_linux.go``.
     """
     if not options.unified:
@@ -232,6 +241,15 @@ def oom_score_adj(
     -997 for guaranteed and node-critical pods, 1000 for best-effort ones; in
     between, the larger the part of the node's memory that is requested, the
     safer. A sidecar is at least as safe as the pod's safest-to-lose container.
+
+    Args:
+        pod: Whose container.
+        container: One of the pod's.
+        memory_capacity_bytes: Of the node, above 0.
+        node_critical: Whether the pod is of the priority class `system-node-critical`.
+
+    Raises:
+        ConfigurationError: The node has no memory.
 
     Source: kubelet ``qos/policy.go``.
     """

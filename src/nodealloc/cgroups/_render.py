@@ -75,6 +75,11 @@ def render(layout: Layout, name: CgroupName, limits: Limits, /) -> tuple[Write, 
     A huge page limit of 0 or none is left out where the machine has no huge
     page controller: there is nothing that it could confine.
 
+    Args:
+        layout: Which controller is mounted where.
+        name: The cgroup.
+        limits: What is asked of it; what is None is not written.
+
     Raises:
         ControllerMissingError: A limit's controller is not mounted.
         UnsupportedLimitError: A limit of v2 on a v1 controller.

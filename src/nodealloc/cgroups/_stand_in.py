@@ -178,6 +178,10 @@ def stand_in(
             is, with the version that it has.
         version: 1 or 2.
         spelling: How names stand in the file system.
+
+    Raises:
+        ConfigurationError: Another version.
+        OSError: The directory cannot be made or written.
     """
     if version not in (1, 2):
         raise wrong("stand_in: version", version, "1 or 2")

@@ -153,7 +153,7 @@ class JsonCheckpoint:
     _is_sound: bool = attrs.field(default=False, init=False, eq=False, repr=False)
 
     def marshal(self) -> bytes:
-        """One line of JSON."""
+        """One line of JSON; raises `ConfigurationError` for text that cannot be written down."""
         body = _canonical(self.value)
         kind = _canonical(self.kind)
         try:
@@ -164,7 +164,7 @@ class JsonCheckpoint:
 
     @classmethod
     def unmarshal(cls, data: bytes, /) -> JsonCheckpoint:
-        """Read such a line."""
+        """Read such a line; raises `DecodeError` for anything else. `verify` looks at the checksum."""
         shape = Shape("record")
         found = shape.fields(read_json("record", data), "$", ("checksum", "kind", "value", "version"))
         kind = shape.text(found.get("kind"), "$.kind")

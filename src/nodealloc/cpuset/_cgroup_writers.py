@@ -86,6 +86,9 @@ class CgroupV1Writer(_CgroupWriter):
     it has both: give `mems` as well. A process that has called
     `sched_setaffinity` itself is narrowed with its cgroup, but not widened.
 
+    Attributes:
+        root: Where the hierarchy with the cpuset controller is mounted.
+
     Source: ``cpuset(7)``.
     """
 
@@ -101,6 +104,9 @@ class CgroupV2Writer(_CgroupWriter):
     The parent has to delegate the controller (`+cpuset` in its
     `cgroup.subtree_control`). A cgroup that asks for nothing inherits its
     parent's set; it is read as empty, and written.
+
+    Attributes:
+        root: Where the unified hierarchy is mounted.
 
     Source: Linux ``Documentation/admin-guide/cgroup-v2.rst``.
     """

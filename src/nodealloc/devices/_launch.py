@@ -86,7 +86,7 @@ class Conflict:
 
 @attrs.frozen(kw_only=True)
 class Launch(Response):
-    """All that a container gets with its devices.
+    """All that a container gets with its devices: the fields of `Response`, of all plugins together.
 
     Attributes:
         conflicts: Where plugins disagreed.

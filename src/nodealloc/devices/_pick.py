@@ -56,6 +56,9 @@ def pick(
     Returns:
         A mask of exactly `wanted` devices, or None when there are too few.
 
+    Raises:
+        ConfigurationError: `wanted` is less than 1.
+
     Source: kubelet v1.32 ``cm/devicemanager/manager.go``, which takes any where
     this takes the lowest ids and those inside the affinity.
     """

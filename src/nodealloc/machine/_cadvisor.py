@@ -32,8 +32,10 @@ def machine_from_cadvisor(
     first of the core's `uncore_caches`. Without one, `l3` is None; a cache
     that covers a whole NUMA node is no uncore cache there.
 
-    A description that takes more than `max_bytes`, without blanks and quotes,
-    is refused unread.
+    Args:
+        data: What cAdvisor answers at `/api/v1.3/machine`, or a kubelet at `/spec`.
+        name: Of the machine, for messages and pictures.
+        max_bytes: A description that takes more, without blanks and quotes, is refused unread.
 
     Raises:
         DecodeError: Every entry that does not fit, with its path; or what no

@@ -23,7 +23,11 @@ HUGEPAGES = "hugepages-"
 
 @typed
 def hugepages(page: int, /) -> str:
-    """Resource name of huge pages of `page` bytes, a power of two: 2097152 is ``hugepages-2Mi``."""
+    """Resource name of huge pages of `page` bytes: 2097152 is ``hugepages-2Mi``.
+
+    Raises:
+        ConfigurationError: `page` is no power of two.
+    """
     if page < 1 or page & (page - 1):
         raise wrong("hugepages: page", page, "bytes of one page, a power of two such as 2 << 20")
     return HUGEPAGES + str(Quantity(nanos=page * 10**9, format=QuantityFormat.BINARY_SI))

@@ -59,6 +59,11 @@ def resource_value(
 
     A limit that it lacks is the node's: so much it may use.
 
+    Args:
+        ref: `limits.cpu` or the like, with a divisor.
+        container: Who asks.
+        allocatable: What the node has for pods, by resource.
+
     Source: Kubernetes ``pkg/api/v1/resource/helpers.go``.
     """
     kind, _, name = ref.resource.partition(".")

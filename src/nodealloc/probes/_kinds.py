@@ -86,7 +86,13 @@ _BY_LIFE: Final = {
 
 @typed_on_error
 def asks(kind: ProbeKind, life: LifeState, container: ContainerKind, /) -> bool:
-    """Whether a container is asked; the table, read."""
+    """Whether a container is asked, by the table.
+
+    Args:
+        kind: Which probe.
+        life: How far its pod has come.
+        container: Which part of its pod it is.
+    """
     return _BY_LIFE[life][container][kind]
 
 

@@ -208,6 +208,9 @@ def containers_to_drop(
         stored: Containers whose exit is stored; None where exits are stored nowhere.
         rules: `KUBELET` for what was recorded.
 
+    Raises:
+        ConfigurationError: `keep` is below 0.
+
     Source: kubelet ``pod_container_deletor.go``.
     """
     if keep < 0:

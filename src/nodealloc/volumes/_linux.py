@@ -67,7 +67,7 @@ class LinuxMounter:
             self._call(source, place, fstype, flags, data)
 
     def unmount(self, target: str, /, *, lazy: bool = False) -> None:
-        """Take the topmost mount off."""
+        """Take the topmost mount off; see `Mounter.unmount`."""
         # The parent is opened, not the target: a descriptor of a mount keeps it busy.
         with self._root.open_parent(target) as (parent, name):
             if parent < 0:
@@ -126,7 +126,11 @@ class LinuxMounter:
 
 @typed_methods
 class LinuxMountTable:
-    """`MountTable` of this process's mount namespace; one thread may wait at a time."""
+    """`MountTable` of this process's mount namespace; one thread may wait at a time.
+
+    Args:
+        path: The kernel's table; another one for the namespace of another process.
+    """
 
     @typed
     def __init__(self, path: str = "/proc/self/mountinfo", /) -> None:

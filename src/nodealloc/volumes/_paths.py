@@ -112,7 +112,12 @@ class SafeRoot:
 
     @contextlib.contextmanager
     def open_file(self, path: str, /) -> Generator[int]:
-        """A descriptor (``O_PATH``) of a file or directory below the root, itself no link."""
+        """A descriptor (``O_PATH``) of a file or directory below the root, itself no link.
+
+        Raises:
+            FileNotFoundError: Nothing is there.
+            OutsideRootError: It is a link, or stands behind one.
+        """
         with self.open_parent(path) as (parent, name):
             if parent < 0:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -217,7 +222,11 @@ class SafeRoot:
 
     @contextlib.contextmanager
     def open_parent(self, path: str) -> Generator[tuple[int, str]]:
-        """Descriptor of the directory that a path stands in, and its name there; -1 when absent."""
+        """Descriptor of the directory that a path stands in, and its name there; -1 when absent.
+
+        Raises:
+            OutsideRootError: It is the root itself, or leads out of it.
+        """
         names = self.names(path)
         if not names:
             raise OutsideRootError(path, "the root itself is neither mounted on nor removed")

@@ -87,7 +87,11 @@ class PodsDirectory:
         return [*self._of_pods(), *self._staged()]
 
     def clean(self, found: Found, /) -> None:
-        """Unmount, then remove the directory if it is empty."""
+        """Unmount, then remove the directory if it is empty.
+
+        Raises:
+            PermanentError: It is not empty, or no directory: somebody has to look at it.
+        """
         if found.pod_uid:
             path = pod_path(self._root, found.plugin, found.pod_uid, found.name, block=found.block)
         else:

@@ -58,7 +58,7 @@ class EmptyDir:
         self._memory_limit_bytes = memory_limit_bytes
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
-        """Read `medium` and `sizeLimit`."""
+        """Read `medium` and `sizeLimit`; raises `InvalidVolumeError`."""
         medium, limit = volume.spec.get("medium") or "", volume.spec.get("sizeLimit")
         if medium not in ("", "Memory"):
             raise InvalidVolumeError(volume.name, f'medium is {medium!r}; use "" or "Memory"')

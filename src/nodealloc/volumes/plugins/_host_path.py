@@ -44,7 +44,7 @@ class HostPath:
         self._host_root = host_root
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
-        """Read `path` and `type`."""
+        """Read `path` and `type`; raises `InvalidVolumeError`."""
         path, kind = volume.spec.get("path"), volume.spec.get("type") or ""
         if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
             raise InvalidVolumeError(volume.name, f"path is {path!r}; write an absolute path")
@@ -57,7 +57,11 @@ class HostPath:
         )
 
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
-        """Check that it is what the pod says, and make it where the type asks for that."""
+        """Check that it is what the pod says, and make it where the type asks for that.
+
+        Raises:
+            InvalidVolumeError: Something else is there, or nothing.
+        """
         del device_path
         path, kind = Path(self.path(spec, use)), str(spec.config.get("type", ""))
         if not kind:

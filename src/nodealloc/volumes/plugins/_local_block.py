@@ -96,11 +96,11 @@ class LocalBlock:
         )
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
-        """No kind of pod volume is served; a claim is the way here."""
+        """No kind of pod volume is served, only claims are: always raises `InvalidVolumeError`."""
         raise InvalidVolumeError(volume.name, f"pod {pod.full_name} has to ask for local storage by a claim")
 
     def attach(self, spec: VolumeSpec, /) -> Staged:
-        """Remember it, grow the image, find a device."""
+        """Remember it, grow the image, find a device; raises `PermanentError` where that is too small."""
         path = _path(spec)
         # The directory is what a restart finds, so it comes first; the record says what it was.
         self._root.make_directory(self._stage_path(spec))
@@ -154,7 +154,7 @@ class LocalBlock:
             self._mounter.unmount(target)
 
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
-        """Bind it into the pod, or link the device."""
+        """Bind it into the pod, or link the device; raises `RetryableError` while it is not staged."""
         path = self.path(spec, use)
         if spec.mode is VolumeMode.BLOCK:
             self._link(path, device_path)
