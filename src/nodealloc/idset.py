@@ -41,7 +41,7 @@ _FEW = 12
 
 
 def bits(mask: int, /) -> Iterator[int]:
-    """Ids in a mask, ascending; raises `ConfigurationError` for a mask below 0 when it is asked for the first."""
+    """Ids in a mask, ascending; asked for the first, raises `ConfigurationError` for a mask below 0."""
     try:
         length = mask.bit_length()
     except AttributeError:
