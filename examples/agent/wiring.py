@@ -15,7 +15,7 @@ from nodealloc.agent import (
     Beside,
     ConfinedRuntime,
     GrantedConfiguration,
-    RecordCollection,
+    ContainerGc,
     Remembered,
     Rulebook,
     StaticPodSink,
@@ -132,7 +132,7 @@ class _Parts:
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
         by_hand = self.stage.executor is not None
-        collects = () if self.rules.life.clears_away else (self._collection(),)
+        collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
             self.watch,
             *collects,
@@ -313,8 +313,8 @@ class _Parts:
         confines = self.config.cpu_manager_policy != "none"
         return GrantedConfiguration(whole=whole, node=self.node, plugins=self.plugins, confines=confines)
 
-    def _collection(self) -> RecordCollection:
-        return RecordCollection(
+    def _container_gc(self) -> ContainerGc:
+        return ContainerGc(
             self.runtime,
             watch=self.watch,
             lives=self.lives,

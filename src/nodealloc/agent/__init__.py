@@ -22,13 +22,13 @@ the packages work together. Take what suits, and leave out what the node has not
 | `Remembered`           | `checkpoint`: what each package left in the one store                     |
 | `Rulebook`, `KUBELET`  | whose rules hold, of all packages at once                                 |
 | `StaticPodSink`        | `podstatus`: tells of static pods as a kubelet without an API server does |
-| `RecordCollection`     | `runtime`: removes dead containers when a kubelet does                    |
+| `ContainerGc`          | `runtime`: removes dead containers when a kubelet does                    |
 """
 
 from nodealloc.agent._admission import AdmissionPreparer
 from nodealloc.agent._agent import Agent
-from nodealloc.agent._collection import RecordCollection
 from nodealloc.agent._confined import ConfinedRuntime
+from nodealloc.agent._container_gc import ContainerGc
 from nodealloc.agent._devices import DevicePreparer
 from nodealloc.agent._granted import GrantedConfiguration
 from nodealloc.agent._ports import Beside
@@ -46,9 +46,9 @@ __all__ = [
     "Agent",
     "Beside",
     "ConfinedRuntime",
+    "ContainerGc",
     "DevicePreparer",
     "GrantedConfiguration",
-    "RecordCollection",
     "Remembered",
     "Rulebook",
     "StaticPodSink",

@@ -18,7 +18,7 @@ from nodealloc.agent import (
     Agent,
     ConfinedRuntime,
     GrantedConfiguration,
-    RecordCollection,
+    ContainerGc,
     Remembered,
     StaticPodSink,
     remembering_editions,
@@ -195,7 +195,7 @@ class Node:
             unix_s=self.unix_s,
             **drive,  # type: ignore[arg-type]
         )
-        collects = RecordCollection(
+        collects = ContainerGc(
             self.runtime,
             watch=watch,
             lives=self.lives,

@@ -39,7 +39,7 @@ from nodealloc.runtime import (
     plan_sandbox_gc,
 )
 
-__all__ = ["RecordCollection"]
+__all__ = ["ContainerGc"]
 
 _LOOK_S: Final = 1.0
 _LATE_S: Final = 0.3  # what ended just before a look is seen to have
@@ -52,7 +52,7 @@ class _Removing(Containers, Sandboxes, Protocol):
     """What a collection calls."""
 
 
-class RecordCollection(Group):
+class ContainerGc(Group):
     """Removes records of dead containers and sandboxes when a kubelet does, not with their pods.
 
     Each second it finds who has died: of a pod that is gone all dead containers go
