@@ -311,16 +311,16 @@ class PodSources(Group):
                     pods, rules=self._rules, forms=self._forms[source], has_ended=self._has_ended
                 )
                 self._keep(source, editions)
-            done = merge_update(
+            merging = merge_update(
                 self._merged, PodUpdate(source=source, pods=pods), seen=self._seen(), rules=self._rules
             )
-            self._merged = done.merged
-            if any(one.pods for one in done.changes):
+            self._merged = merging.merged
+            if any(one.pods for one in merging.changes):
                 self._unchanged.clear()
-                self.pods.replace(done.merged.by_uid(), by=source)
+                self.pods.replace(merging.merged.by_uid(), by=source)
             else:
-                self._unchanged[source] = (reading.pods, done.events)
-        return done.events
+                self._unchanged[source] = (reading.pods, merging.events)
+        return merging.events
 
     def _follow(self, name: str, waker: Watcher) -> None:
         while not self._ending.is_set():
