@@ -48,9 +48,10 @@ def wrong(where: str, value: object, expected: str) -> ConfigurationError:
         expected: What would be right, and how to come by it.
     """
     found = _shown(value)
-    if found.startswith("a ") and found[2:] in expected.split():
+    kind = type(value).__name__
+    if found.endswith(f" {kind}") and kind in expected.split():
         # Several packages have one of this name, such as `Rules`.
-        found = f"the {found[2:]} of {type(value).__module__.partition('._')[0]}"
+        found = f"the {kind} of {type(value).__module__.partition('._')[0]}"
     return ConfigurationError(f"{where}: expected {expected}, found {found}")
 
 
@@ -61,7 +62,7 @@ def _shown(value: object) -> str:
     if isinstance(value, type):
         return f"the class {getattr(value, '__name__', '')}"
     if not isinstance(value, (str, bytes, int, float, Mapping, list, tuple, set, frozenset, enum.Enum)):
-        return f"a {kind}"
+        return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"  # u: a UnixServer
     text = repr(cast("object", value))
     return f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'} ({kind})"
 

@@ -104,7 +104,7 @@ def takes(
         ({"by_name": {"a": "1"}}, "by_name: expected a mapping of text to whole number or None"),
         ({"by_name": [("a", 1)]}, "by_name: expected a mapping"),
         ({"policy": "Always"}, "RestartPolicy.ALWAYS ('Always')"),
-        ({"teller": Odd()}, "a _Teller, which has name, tell or None"),
+        ({"teller": Odd()}, "a _Teller, which has name, tell or None, found an Odd"),
         ({"teller": _Told}, "a _Teller, which has name, tell"),
         ({"call": "x"}, "something to call"),
         ({"place": ("a",)}, "a tuple of 2"),

@@ -80,7 +80,7 @@ def _limits(text: str, path: str, faults: list[Fault]) -> Mapping[str, int]:
         if not equals or not is_memory(name):
             what = f"{limit!r} is not {MEMORY}=<amount> or {HUGEPAGES}<size>=<amount>"
             if ":" in limit:
-                what += "; a semicolon parts NUMA nodes"
+                what += "; write ';' between NUMA nodes"
             faults.append(Fault(path, what))
         elif name in found:
             faults.append(Fault(path, f"{name} stands twice"))

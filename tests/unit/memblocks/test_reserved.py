@@ -46,7 +46,7 @@ def test_the_kubelet_notation_is_read() -> None:
         ("0:memory=1Gi;0:memory=1Gi", "NUMA node 0 stands twice"),
         ("0:cpu=1", "is not memory=<amount> or hugepages-<size>=<amount>"),
         ("0:memory", "is not memory=<amount>"),
-        ("0:memory=1Gi,1:memory=1Gi", "a semicolon parts NUMA nodes"),
+        ("0:memory=1Gi,1:memory=1Gi", "write ';' between NUMA nodes"),
         ("0:memory=1Gi,memory=2Gi", "memory stands twice"),
         ("0:memory=lots", "not a quantity"),
         ("0:memory=1500m", "not a whole number of bytes"),
