@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import mmap
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from nodealloc._typed import typed, typed_methods
-from nodealloc.cgroups._convert import shares_to_weight, weight_to_shares
 from nodealloc.cgroups._domain import APPLY, LEAVE, REMOVE, Cgroups, Kept, Leave, Result, Task
 from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
 from nodealloc.cgroups._limits import Limits
 from nodealloc.cgroups._name import CgroupName
 from nodealloc.cgroups._pods import pod_uid, qos_name
 from nodealloc.cgroups._ports import TreeDriver
+from nodealloc.cgroups._progress import Progress, removal_under_way
 from nodealloc.cgroups._qos_tree import PodShare, TreeOptions, change_of, pod_share, tree_of
+from nodealloc.cgroups._render import same_in
 from nodealloc.cgroups._report import Drift, Removal, RemovalState, TreeReport
 from nodealloc.dsw_asw import (
     BackOff,
     Clock,
-    Done,
     Executor,
-    Failed,
-    Failure,
     InlineExecutor,
     Observer,
-    Outcome,
     Reconciler,
-    Step,
-    Summary,
     SystemClock,
     World,
-    tell,
 )
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Pod, QosClass
@@ -90,7 +83,7 @@ class QosTree:
         self._followed: TreeOptions | None = None
         self._desired: World[CgroupName, Limits | Leave] = World("wanted cgroups")
         self._kept: World[CgroupName, Kept] = World("cgroups")
-        self._progress = _Progress(observer)
+        self._progress = Progress(observer)
         self._changed = (self._desired.watch(), self._kept.watch())
         self._open: set[CgroupName] = set()
         self._domain = domain = Cgroups(driver, self._root, self._classes, self._kept)
@@ -218,7 +211,7 @@ class QosTree:
         for name, limits in wanted.items():
             if isinstance(limits, Limits) and (found := self._driver.read(name)) is not None:
                 is_pod = name != self._root and name not in self._classes
-                listing[name] = Kept(state=_FOUND, is_pod=is_pod, asked=limits.only(_same_in(limits, found)))
+                listing[name] = Kept(state=_FOUND, is_pod=is_pod, asked=limits.only(same_in(limits, found)))
                 if not is_pod:
                     self._domain.above.put(name, _FOUND, by="observe")
         self._kept.replace(listing, since=since, by="observe")
@@ -238,7 +231,7 @@ class QosTree:
         if found is None:
             yield Drift(name=name, limit="cgroup", asked="to exist", found="gone")
             return
-        for limit in asked.asked.keys() - _same_in(asked, found):
+        for limit in asked.asked.keys() - same_in(asked, found):
             yield Drift(name=name, limit=limit, asked=asked.asked[limit], found=found.asked.get(limit))
 
     def _report(self) -> TreeReport:
@@ -257,7 +250,9 @@ class QosTree:
                 kept = self._kept.get(name)
                 failure = next((one for one in failures[name] if one.verb == REMOVE), None)
                 removals.append(
-                    _going(name, kept, failure, now_s, tried=name in ended.tried, runs=name in running)
+                    removal_under_way(
+                        name, kept, failure, now_s, tried=name in ended.tried, runs=name in running
+                    )
                 )
             return TreeReport(
                 applied=ended.applied,
@@ -284,92 +279,5 @@ def _are_same(before: _Shares, after: _Shares) -> bool:
     return len(before) == len(after) and all(before.get(uid) is one for uid, one in after.items())
 
 
-class _Ended:
-    """What ended since the last report."""
-
-    def __init__(self) -> None:
-        self.applied: dict[CgroupName, Limits] = {}
-        self.removed: dict[CgroupName, None] = {}
-        self.tried: set[CgroupName] = set()
-
-
-class _Progress:
-    """An `Observer` that keeps what the next report tells, and passes all on to another one."""
-
-    def __init__(self, other: Observer | None) -> None:
-        self._other = other
-        self._lock = threading.Lock()
-        self._ended = _Ended()
-
-    def take(self) -> _Ended:
-        """What ended since the last call."""
-        with self._lock:
-            taken, self._ended = self._ended, _Ended()
-        return taken
-
-    def started(self, step: Step[object], /) -> None:
-        """See `Observer`."""
-        if self._other is not None:
-            tell(self._other, lambda observer: observer.started(step))
-
-    def ended(self, step: Step[object], outcome: Outcome[object], took_s: float, /) -> None:
-        """See `Observer`."""
-        task = step.detail
-        if isinstance(task, Task):
-            with self._lock:
-                self._note(task, outcome)
-        if self._other is not None:
-            tell(self._other, lambda observer: observer.ended(step, outcome, took_s))
-
-    def passed(self, summary: Summary, /) -> None:
-        """See `Observer`."""
-        if self._other is not None:
-            tell(self._other, lambda observer: observer.passed(summary))
-
-    def _note(self, task: Task, outcome: Outcome[object]) -> None:
-        match outcome:
-            case (
-                Done(result=Result(applied=Limits() as applied))
-                | Failed(known=Result(applied=Limits() as applied))
-            ):
-                self._ended.applied[task.name] = applied.over(self._ended.applied.get(task.name, Limits()))
-            case Done():
-                self._ended.removed[task.name] = None
-            case _:
-                self._ended.tried.add(task.name)
-
-
-def _going(
-    name: CgroupName, kept: Kept | None, failure: Failure | None, now_s: float, *, tried: bool, runs: bool
-) -> Removal:
-    """How a removal goes that has not ended."""
-    if runs or failure is None:
-        return Removal(name=name, state=RemovalState.IN_FLIGHT)
-    return Removal(
-        name=name,
-        state=RemovalState.STUCK if tried else RemovalState.BACKING_OFF,
-        after_s=max(0.0, failure.due_s - now_s),
-        failures=failure.tries,
-        stuck=kept.stuck if kept else (),
-        reason=str(failure.error),
-    )
-
-
 def _doubted(kept: Kept | None) -> Kept | None:
     return None if kept is None else kept.without_limits()
-
-
-def _same_in(asked: Limits, found: Limits) -> frozenset[str]:
-    """Fields of `asked` that read back as they were asked for."""
-    pages = {size: found.hugepage_bytes.get(size) for size in asked.hugepage_bytes}
-    actual = {**found.asked, "hugepage_bytes": pages}
-    return frozenset(name for name, value in asked.asked.items() if _same(name, value, actual.get(name)))
-
-
-def _same(limit: str, asked: object, found: object) -> bool:
-    """Whether a limit reads back as asked, as exactly as the kernel keeps it."""
-    if asked == found or not isinstance(asked, int) or not isinstance(found, int):
-        return asked == found
-    if limit == "cpu_shares":
-        return found == weight_to_shares(shares_to_weight(asked))
-    return limit.endswith("_bytes") and 0 <= asked - found < mmap.PAGESIZE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING, Final
 
 from nodealloc import _attrs as attrs
@@ -16,7 +17,7 @@ from nodealloc.idset import CPUSet, NodeSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Write", "limits_from", "render"]
+__all__ = ["Write", "limits_from", "render", "same_in"]
 
 MAX: Final = "max"
 _V1_UNLIMITED: Final = 1 << 62
@@ -203,3 +204,19 @@ def _read_hugepages(
     ending = "limit_in_bytes" if mount.version == 1 else MAX
     texts = {size: read("hugetlb", f"hugetlb.{hugepage_name(size)}.{ending}") for size in sizes}
     return {size: _number(text) for size, text in texts.items() if text}
+
+
+def same_in(asked: Limits, found: Limits, /) -> frozenset[str]:
+    """Fields of `asked` that read back as they were asked for."""
+    pages = {size: found.hugepage_bytes.get(size) for size in asked.hugepage_bytes}
+    actual = {**found.asked, "hugepage_bytes": pages}
+    return frozenset(name for name, value in asked.asked.items() if _same(name, value, actual.get(name)))
+
+
+def _same(limit: str, asked: object, found: object) -> bool:
+    """Whether a limit reads back as asked, as exactly as the kernel keeps it."""
+    if asked == found or not isinstance(asked, int) or not isinstance(found, int):
+        return asked == found
+    if limit == "cpu_shares":
+        return found == weight_to_shares(shares_to_weight(asked))
+    return limit.endswith("_bytes") and 0 <= asked - found < mmap.PAGESIZE
