@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["error_words"]
+from nodealloc.errors import NodeallocError
 
+__all__ = ["error_words"]
 
 _OF_BUGS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
 
@@ -16,6 +17,6 @@ def error_words(error: BaseException, /) -> str:
     A bug's words are for whoever sees the traceback: `KeyError` says a bare key.
     """
     words, kind = str(error), type(error).__name__
-    if isinstance(error, _OF_BUGS):
+    if isinstance(error, _OF_BUGS) and not isinstance(error, NodeallocError):
         return f"{kind}: {words}" if words else kind
     return words or kind

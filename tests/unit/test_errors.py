@@ -13,6 +13,7 @@ from nodealloc.cgroups import CgroupAbsentError, CgroupBusyError, CgroupName, Li
 from nodealloc.cgroups._errors import Process
 from nodealloc.errors import DecodeError, Fault, NodeallocError, RetryableError
 from nodealloc.machine import NotAMachineError
+from nodealloc.topology import UnknownAllocatorError
 
 NAME = CgroupName.of("a")
 
@@ -27,6 +28,7 @@ NAME = CgroupName.of("a")
         (KeyError(), "KeyError"),
         (IndexError("list index out of range"), "IndexError: list index out of range"),
         (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+        (UnknownAllocatorError("cpu", 0, ()), "no allocator cpu; there are: none"),
     ],
 )
 def test_what_an_error_says_where_that_is_all_that_is_told(error: Exception, words: str) -> None:
