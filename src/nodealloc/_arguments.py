@@ -19,6 +19,7 @@ __all__ = [
     "checked",
     "choice",
     "done",
+    "field_of",
     "filled",
     "filled_or_none",
     "is_other",
@@ -113,7 +114,7 @@ def checked(kind: type[T], expected: str) -> Callable[[object, object, T], None]
 
     def validate(instance: object, attribute: object, value: object) -> None:
         if not isinstance(value, kind):
-            raise wrong(_field(instance, attribute), value, expected)
+            raise wrong(field_of(instance, attribute), value, expected)
 
     return validate
 
@@ -123,10 +124,10 @@ def several(kind: type[T], expected: str) -> Callable[[object, object, tuple[T, 
 
     def validate(instance: object, attribute: object, value: object) -> None:
         if is_other(value, tuple):
-            raise wrong(_field(instance, attribute), value, f"a tuple of {expected}")
+            raise wrong(field_of(instance, attribute), value, f"a tuple of {expected}")
         for place, one in enumerate(cast("tuple[object, ...]", value)):
             if is_other(one, kind):
-                raise wrong(f"{_field(instance, attribute)}[{place}]", one, expected)
+                raise wrong(f"{field_of(instance, attribute)}[{place}]", one, expected)
 
     return validate
 
@@ -143,9 +144,9 @@ def within(
         number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
         enough = number is not None and (number > low or (number == low and not above))
         if number is None or not enough or (high is not None and number > high):
-            raise wrong(_field(instance, attribute), value, expected)
+            raise wrong(field_of(instance, attribute), value, expected)
         if finite and number == math.inf:
-            raise wrong(_field(instance, attribute), value, expected)
+            raise wrong(field_of(instance, attribute), value, expected)
 
     return validate
 
@@ -157,7 +158,7 @@ def whole(low: int, high: int | None = None) -> Callable[[object, object, int], 
     def validate(instance: object, attribute: object, value: object) -> None:
         number = value if isinstance(value, int) and not isinstance(value, bool) else None
         if number is None or number < low or (high is not None and number > high):
-            raise wrong(_field(instance, attribute), value, expected)
+            raise wrong(field_of(instance, attribute), value, expected)
 
     return validate
 
@@ -165,13 +166,13 @@ def whole(low: int, high: int | None = None) -> Callable[[object, object, int], 
 def filled(instance: object, attribute: object, value: str) -> None:
     """A validator of attrs: a text that says something."""
     if is_other(value, str) or not value:
-        raise wrong(_field(instance, attribute), value, "a text that is not empty")
+        raise wrong(field_of(instance, attribute), value, "a text that is not empty")
 
 
 def filled_or_none(instance: object, attribute: object, value: str | None) -> None:
     """A validator of attrs: a text that says something, or None."""
     if value is not None and (is_other(value, str) or not value):
-        raise wrong(_field(instance, attribute), value, "a text that is not empty, or None")
+        raise wrong(field_of(instance, attribute), value, "a text that is not empty, or None")
 
 
 def unix_time(instance: object, attribute: object, value: float | None) -> None:
@@ -179,7 +180,7 @@ def unix_time(instance: object, attribute: object, value: float | None) -> None:
     if value is None:
         return
     if is_other(value, (int, float)) or isinstance(value, bool) or not -math.inf < value < math.inf:
-        raise wrong(_field(instance, attribute), value, "finite Unix seconds, or None where nobody knows")
+        raise wrong(field_of(instance, attribute), value, "finite Unix seconds, or None where nobody knows")
 
 
 def absolute(where: str, value: str, /) -> None:
@@ -215,5 +216,6 @@ def not_a_machine(value: object) -> ConfigurationError:
     return wrong("machine", value, "discovery.machine" if hasattr(value, "machine") else remedy)
 
 
-def _field(instance: object, attribute: object) -> str:
+def field_of(instance: object, attribute: object) -> str:
+    """A field of attrs as an error names it: `Class.name`."""
     return f"{type(instance).__name__}.{getattr(attribute, 'name', '')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import field_of, wrong
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed_fields, typed_fields_on_error
 from nodealloc.errors import ConfigurationError
@@ -13,12 +14,11 @@ from nodealloc.idset import CPUSet
 __all__ = ["Cpu", "NumaNode"]
 
 
-def _not_negative(_instance: object, attribute: object, value: int) -> None:
+def _not_negative(instance: object, attribute: object, value: int) -> None:
     """An attrs validator: a count, an id or a size is 0 or more."""
     # Not `value < 0`, which what is no number (NaN) passes.
     if not value >= 0:
-        name = getattr(attribute, "name", "value")
-        raise ConfigurationError(f"{name} is {value}; expected 0 or more")
+        raise wrong(field_of(instance, attribute), value, "0 or more")
 
 
 def _check_pages(node: int, hugepages: Mapping[int, int]) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import check, choice, not_a_machine
+from nodealloc._arguments import check, choice, not_a_machine, wrong
 from nodealloc._typed import trusting, typed_fields, typed_methods
 from nodealloc.checkpoint import MEMORY_STATE, Checkpoint, MemoryManagerState
-from nodealloc.errors import ConfigurationError
 from nodealloc.idset import NodeSet
 from nodealloc.machine import Machine
 from nodealloc.memblocks import _abilities as abilities
@@ -100,9 +99,8 @@ class MemoryAllocator(MemoryStock):
 
     def __attrs_post_init__(self) -> None:
         if self.policy is _NO_POLICY:
-            raise ConfigurationError(
-                f"'policy' must be in {_STATIC_POLICIES}; {_NO_POLICY} has UnpinnedMemory"
-            )
+            known = " or ".join(one.value for one in _STATIC_POLICIES)
+            raise wrong("MemoryAllocator.policy", self.policy, f"{known}; for None take UnpinnedMemory")
 
     @property
     def name(self) -> str:

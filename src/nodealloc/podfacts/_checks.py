@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import attrs
-
 from nodealloc._addresses import ip_version
-from nodealloc.errors import ConfigurationError
+from nodealloc._arguments import field_of, wrong
 
 __all__ = ["address", "addresses"]
 
+_EXPECTED = "an IP address such as 10.0.0.1"
 
-def address(_: object, field: attrs.Attribute[str | None], value: str | None) -> None:
+
+def address(instance: object, attribute: object, value: str | None) -> None:
     """An IP address, or None."""
-    if value is None:
-        return
+    if value is not None:
+        _check(value, field_of(instance, attribute))
+
+
+def addresses(instance: object, attribute: object, value: tuple[str, ...]) -> None:
+    """IP addresses, each once."""
+    where = field_of(instance, attribute)
+    for one in value:
+        _check(one, where)
+    if len(set(value)) != len(value):
+        raise wrong(where, value, "each address once")
+
+
+def _check(value: str, where: str) -> None:
     try:
         ip_version(value)
     except (TypeError, ValueError):  # of what no text is, too
-        raise ConfigurationError(f"{field.name} is {value!r}, which is no IP address") from None
-
-
-def addresses(_: object, field: attrs.Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
-    """IP addresses, each once."""
-    for one in value:
-        try:
-            ip_version(one)
-        except (TypeError, ValueError):
-            raise ConfigurationError(f"{field.name} has {one!r}, which is no IP address") from None
-    if len(set(value)) != len(value):
-        raise ConfigurationError(f"{field.name} has {', '.join(value)}; name each address once")
+        raise wrong(where, value, _EXPECTED) from None

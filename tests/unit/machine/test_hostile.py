@@ -167,7 +167,7 @@ def test_a_distance_is_a_whole_number(far: float) -> None:
 
 def test_a_size_that_is_no_number_is_refused() -> None:
     """NaN bytes of memory are no memory."""
-    with pytest.raises(ValueError, match="memory_bytes is nan"):
+    with pytest.raises(ValueError, match="memory_bytes: expected 0 or more, found nan"):
         NumaNode(id=0, memory_bytes=math.nan)  # type: ignore[arg-type]  # what a caller without types may pass
 
 

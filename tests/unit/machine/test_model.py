@@ -109,13 +109,13 @@ def test_huge_pages_make_sense(pools: dict[int, int]) -> None:
 def test_ids_are_not_negative(place: int) -> None:
     """Every id of a CPU is 0 or more."""
     number, core, socket, l3, die, cluster = (-1 if place == other else 0 for other in range(6))
-    with pytest.raises(ValueError, match="is -1; expected 0 or more"):
+    with pytest.raises(ValueError, match="expected 0 or more, found -1"):
         Cpu(id=number, core=core, socket=socket, l3=l3, die=die, cluster=cluster)
 
 
 def test_memory_is_not_negative() -> None:
     """A node has 0 bytes or more."""
-    with pytest.raises(ValueError, match="memory_bytes is -1"):
+    with pytest.raises(ValueError, match="memory_bytes: expected 0 or more, found -1"):
         NumaNode(id=0, memory_bytes=-1)
 
 

@@ -400,7 +400,7 @@ def test_best_effort_decides_like_static() -> None:
 
 def test_a_static_allocator_cannot_be_called_none() -> None:
     """The policy `None` is another class."""
-    with pytest.raises(ValueError, match="'policy' must be in"):
+    with pytest.raises(ValueError, match="expected Static or BestEffort; for None take UnpinnedMemory"):
         MemoryAllocator(state=static(1).state, policy=MemoryPolicy.NONE)
 
 

@@ -80,7 +80,7 @@ def test_an_unknown_exit_is_no_exit_code() -> None:
             lambda: PodCondition(type="", status=ConditionStatus.TRUE),
             "type: expected a text that is not empty",
         ),
-        (lambda: PodStatus(pod_ips=("10.0.0.300",)), "no IP address"),
+        (lambda: PodStatus(pod_ips=("10.0.0.300",)), "expected an IP address"),
         (lambda: PodStatus(pod_ips=("10.0.0.3", "10.0.0.3")), "each address once"),
         (
             lambda: PodEvent(pod=WEB, kind=EventKind.NORMAL, reason=""),
@@ -91,7 +91,7 @@ def test_an_unknown_exit_is_no_exit_code() -> None:
             "container: expected a text that is not empty",
         ),
         (lambda: HostPort(port=0), "outside 1 to 65535"),
-        (lambda: HostPort(port=80, address="everywhere"), "no IP address"),
+        (lambda: HostPort(port=80, address="everywhere"), "expected an IP address"),
         (lambda: Taint(key="", effect=TaintEffect.NO_EXECUTE), "key: expected a text that is not empty"),
         (lambda: NodeView(name=""), "name: expected a text that is not empty"),
     ],
