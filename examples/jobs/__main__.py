@@ -66,6 +66,8 @@ def run() -> None:
     parser.add_argument("--show", action="store_true", help="draw the node")
     parser.add_argument("command", nargs="*", help="after --")
     asked = parser.parse_args()
+    if not asked.command and not asked.show:
+        parser.error("give a command after --, or --show")
     machine, formats = discover("/sys").machine, {KEY: JsonCheckpoint.unmarshal}
     policy = cpuset.StaticPolicy.of(machine, reserved=asked.reserved)
     job = topology.Owner(cpuset.process_target(os.getpid()), " ".join(asked.command))
@@ -85,7 +87,7 @@ def run() -> None:
                     topology.explain(verdict).text if isinstance(verdict, topology.Refusal) else str(verdict)
                 )
                 sys.exit(told)
-            (node,) = (one for one in verdict.snapshot.allocators if isinstance(one, cpuset.CpuAllocator))
+            node = verdict.snapshot[cpuset.CpuAllocator]
         store.commit({KEY: node.to_record()})
     if asked.show:
         holders = {f"{one.workload} {one.member}": held.cpus for one, held in node.state.items()}

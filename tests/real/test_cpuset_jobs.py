@@ -95,6 +95,7 @@ def test_the_picture_names_who_holds_what(tmp_path: Path, online: int) -> None:
         (["--cpus", "1.5", "--", "true"], 2, "whole CPUs"),
         (["--cpus", "0", "--", "true"], 2, "1 or more"),
         (["--reserved", "999", "--", "true"], 1, "jobs: reserved: 999 CPUs wanted"),
+        ([], 2, "give a command after --, or --show"),
         (["--", "/nonexistent"], 1, "jobs: /nonexistent: no such command"),
     ],
 )
