@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from examples.scheduler.score import score_all
 from examples.scheduler.spread import here, on_pool
 from nodealloc.topology import Policy, PolicyName
 
+ROOT = Path(__file__).parent.parent.parent
 RESTRICTED = Policy(name=PolicyName.RESTRICTED)
 
 
@@ -28,6 +30,16 @@ def test_the_best_nodes_are_printed_with_reasons(capsys: pytest.CaptureFixture[s
     again = capsys.readouterr().out.splitlines()
     assert again[:4] == lines[:4]
     assert "(2 pods, here" in again[4]
+
+
+@pytest.mark.slow
+@pytest.mark.tree
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command of the how-to page, and its lines but the last, which is about a machine."""
+    page = (ROOT / "docs/how-to/score-a-fleet.md").read_text(encoding="utf-8")
+    command, *shown = page.partition("```text\n$ ")[2].partition("\n```")[0].splitlines()
+    assert main(command.split()[3:]) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == shown[:-1]
 
 
 def test_a_pod_that_fits_nowhere_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
