@@ -27,6 +27,7 @@ __all__ = [
     "Restarts",
     "back_off_event",
     "back_off_held",
+    "without_old_definitions",
 ]
 
 _FACTOR: Final = 2.0
@@ -203,11 +204,7 @@ class Restarts:
             return RestartAnswer(restarts=self, held_until_s=ended_s + waits_s, delay_s=entry.delay_s)
         delay_s = policy.after(entry, ended_s, exit)
         made = RestartEntry(delay_s=delay_s, started_s=now_s)
-        # Other definitions that this container once had, so long ago that their ends cannot count.
-        kept = {
-            old: one for old, one in self.entries.items() if old[0] != name or not policy.is_over(one, now_s)
-        }
-        restarts = Restarts(entries={**kept, key: made})
+        restarts = Restarts(entries={**self.entries, key: made})
         return RestartAnswer(restarts=restarts, held_until_s=None, delay_s=delay_s)
 
     def forgotten(self, now_s: float, policy: RestartBackOff, /) -> Restarts:
@@ -221,6 +218,16 @@ class Restarts:
         wanted = set(names)
         kept = {key: one for key, one in self.entries.items() if wanted and key[0] not in wanted}
         return Restarts(entries=kept)
+
+
+def without_old_definitions(
+    restarts: Restarts, name: str, policy: RestartBackOff, /, *, now_s: float
+) -> Restarts:
+    """Without what a container was made from so long ago that no end of it can count; others keep theirs."""
+    kept = {
+        key: one for key, one in restarts.entries.items() if key[0] != name or not policy.is_over(one, now_s)
+    }
+    return restarts if len(kept) == len(restarts.entries) else Restarts(entries=kept)
 
 
 def back_off_held(pod: PodIdentity, name: str, delay_s: float, until_s: float, /) -> Held:

@@ -23,6 +23,7 @@ from nodealloc.podlife._images import asked_name, pull_policy
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._plan import PodPlan
 from nodealloc.podlife._record import HookState, PodRecord, Starting
+from nodealloc.podlife._restarts import without_old_definitions
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podspec import Pod, PullPolicy, RestartPolicy
@@ -229,7 +230,7 @@ def _start(
         record = record.but(
             starting=extended(record.starting, name, wanted),
             attempts=extended(record.attempts, name, max(attempt, record.attempts.get(name, -1))),
-            restarts=answer.restarts,
+            restarts=without_old_definitions(answer.restarts, name, turn.policy.restarts, now_s=turn.now_s),
             stopped=reduced(record.stopped, name) if name in record.stopped else record.stopped,
         )
     only_makes = not made and turn.rules.keeps_starts and _runs_once(record.pod, name)

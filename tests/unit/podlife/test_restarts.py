@@ -6,7 +6,7 @@ import pytest
 
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.podlife import ExitRule, RestartBackOff, Restarts
-from nodealloc.podlife._restarts import back_off_event, back_off_held
+from nodealloc.podlife._restarts import back_off_event, back_off_held, without_old_definitions
 
 ME = PodIdentity(uid="u", namespace="default", name="web")
 BAD, CLEAN = Exited(code=1), Exited(code=0)
@@ -94,7 +94,18 @@ def test_definitions_that_were_edited_away_are_not_kept_for_ever() -> None:
     for edition in range(100):
         now_s = 900.0 * edition
         restarts = restarts.asked("app", f"v{edition}", policy, ended_s=now_s, now_s=now_s).restarts
+        restarts = without_old_definitions(restarts, "app", policy, now_s=now_s)
     assert set(restarts.entries) == {("db", "v1"), ("app", "v99")}
+
+
+def test_an_end_of_long_ago_finds_what_was_before_it() -> None:
+    """What a container was made from before stays in force until somebody forgets it."""
+    policy = RestartBackOff()
+    restarts = Restarts().asked("app", "v1", policy, ended_s=0, now_s=0).restarts
+    restarts = restarts.asked("app", "v2", policy, ended_s=700, now_s=700).restarts
+    again = restarts.asked("app", "v1", policy, ended_s=500, now_s=705)
+    assert (again.held_until_s, again.delay_s) == (None, 20)
+    assert restarts.asked("app", "v1", policy, ended_s=None, now_s=705).delay_s == 10
 
 
 def test_what_is_told_of_it() -> None:
