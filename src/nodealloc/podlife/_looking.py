@@ -15,7 +15,7 @@ import attrs
 
 from nodealloc._frozen import Frozen
 from nodealloc.podlife._details import Prune, Resize
-from nodealloc.podlife._look import Look, StartFailure, later
+from nodealloc.podlife._look import Decided, Look, StartFailure, later
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._syncing import Next
@@ -50,18 +50,29 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
             return _decided(answer)
         look = attrs.evolve(look, acts=False, rests_s=now_s)
         record = answer.record.but(look=look)
+    if look is not None and look.edition == record.edition and now_s < _listed_again_s(look):
+        return _until_listed(record, look, decide, now_s)
     is_news = look is None or look.edition != record.edition or _is_seen(look, observed, now_s)
     if not is_news and (look is None or look.again_s is None or now_s < look.again_s):
         answer = decide(record, tries_again=False)
         if not _acts(answer):
             return _waiting(answer, now_s)
         # Something else than the runtime has spoken: a probe has it looked at, too.
-    listed_s = now_s if is_news or look is None else look.listed_s
+    listed_s = now_s - _LISTED_S / 2 if look is None else now_s if is_news else look.listed_s
     answer = decide(_looked_at(record, observed, listed_s), tries_again=True)
     taken = answer.record.look
     if taken is None or not _acts(answer):
         return _waiting(answer, now_s)
     return _decided(attrs.evolve(answer, record=answer.record.but(look=attrs.evolve(taken, acts=True))))
+
+
+def _until_listed(record: PodRecord, look: Look, decide: Deciding, now_s: float) -> Next:
+    """Nothing else is decided of a pod before a listing that came after the last look was done."""
+    bound = attrs.evolve(look, acts=True, decided=Decided())
+    answer = decide(record.but(look=bound), tries_again=False)
+    if answer.is_over or _acts(answer):
+        return Next(record=record, again_at_s=_listed_again_s(look))
+    return _waiting(attrs.evolve(answer, record=answer.record.but(look=look)), now_s)
 
 
 def _decided(answer: Next) -> Next:
@@ -74,7 +85,10 @@ def _decided(answer: Next) -> Next:
 
 
 _LISTED_S: Final = 1.0
-"""What changed is seen when the runtime is listed next: so often, whatever is done between."""
+"""What changed is seen when the runtime is listed next: so often, whatever is done between.
+
+A pod comes in the middle between two listings, as nobody knows better.
+"""
 
 
 def _is_seen(look: Look, observed: Observed, now_s: float) -> bool:

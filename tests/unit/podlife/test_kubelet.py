@@ -329,7 +329,7 @@ def test_when_a_crash_loop_is_told_and_goes_on(
     """At once, after its delay of 20 s; a kubelet tells and tries when it looks, after 12.5 s."""
     node = Node(rules=rules)
     node.lives.put(pod())
-    for wait_s in (1, 1, 14):
+    for wait_s in (1, 1, 15):
         node.after(wait_s)
         if wait_s == 1:
             node.exit("app", 1)
@@ -369,6 +369,70 @@ def test_a_crash_loop_is_not_told_between_looks() -> None:
     assert list(dict.fromkeys(told)) == ["0 ended", "1 ended", "1 CrashLoopBackOff"]
 
 
+SIDECARS = pod(
+    init_containers=(
+        Container(name="one", image="busybox", restartable=True),
+        Container(name="two", image="busybox", restartable=True),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "running"),
+    [
+        (RIGHT, [["one#0", "two#0", "app#0"]] * 3),
+        (KUBELET, [["one#0"], ["one#0", "two#0"], ["one#0", "two#0", "app#0"]]),
+    ],
+)
+def test_what_waits_for_a_start_waits_for_the_listing_that_shows_it(
+    rules: Rules, running: list[list[str]]
+) -> None:
+    """Sidecars start one after the other at once; by a kubelet's rules one with each listing."""
+    node = Node(rules=rules)
+    node.lives.put(SIDECARS)
+    found: list[list[str]] = []
+    for wait_s in (0.25, 1, 1):
+        node.after(wait_s)
+        found.append(node.running())
+    assert found == running
+
+
+def test_a_sidecar_is_told_to_run_while_the_hook_of_another_container_goes_on() -> None:
+    """By a kubelet's rules what the listing shows is told before anything is made of it."""
+    hook = Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=("slow",))))
+    app = Container(name="app", image="busybox", lifecycle=hook)
+    node = Node(rules=KUBELET)
+    node.executor.held.add("post-start")
+    node.lives.put(attrs.evolve(SIDECARS, init_containers=SIDECARS.init_containers[:1], containers=(app,)))
+    node.after(5)
+    assert states(node) == {"one": ["0 running"]}
+
+
+def test_a_probe_is_heard_with_the_listing_after_a_start() -> None:
+    """By a kubelet's rules, for what it says is looked at as the runtime shows it then."""
+    node = Node(rules=KUBELET)
+    node.lives.put(pod())
+    node.after(0.125)
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(0.25)
+    assert node.running() == ["app#0"]
+    node.after(0.5)
+    assert node.running() == ["app#1"]
+
+
+def test_what_ended_at_once_is_seen_with_the_next_listing() -> None:
+    """By a kubelet's rules a pod that has done all ends then."""
+    node = Node(rules=KUBELET)
+    node.lives.put(attrs.evolve(pod(), restart_policy=RestartPolicy.NEVER))
+    node.after(0.125)
+    node.exit("app", 0)
+    node.watch.hurry()
+    node.after(0.25)
+    assert facts(node).life is LifeState.SYNCING
+    node.after(1.5)
+    assert facts(node).life.is_ending
+
+
 def test_what_began_is_told_with_the_next_listing() -> None:
     """A kubelet lists once a second whatever it does: what starts half a second before that is told then."""
     node = Node(rules=KUBELET)
@@ -383,7 +447,10 @@ def test_what_began_is_told_with_the_next_listing() -> None:
         while states(node)["app"][0] != f"{attempt} running":
             quarters[-1] += 1
             node.after(0.25)
-    assert quarters == [3, 2]  # with the listing that shows the end, and in the middle between two
+    assert quarters == [
+        4,
+        2,
+    ]  # with the listing after the one that shows the end, and in the middle between two
 
 
 @pytest.mark.parametrize(
