@@ -12,6 +12,7 @@ from nodealloc.podlife._images import PULL_FAILURES, pull_held
 from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._plan import Held
 from nodealloc.podlife._restarts import back_off_held
+from nodealloc.podlife._stops import containers_of
 
 if TYPE_CHECKING:
     from nodealloc.podlife._plan import PodPlan
@@ -55,7 +56,7 @@ def _by_pace(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
             for name, one in record.failures.items()
         }
     failed: Mapping[str, StartFailure] = Frozen() if record.look is None else record.look.failures
-    images = {one.name: one.image for one in (*record.pod.init_containers, *record.pod.containers)}
+    images = {name: one.image for name, one in containers_of(record.pod).items()}
     return {
         name: Held(until_s=one.until_s, reason=one.reason, message=one.message)
         if one.reason == _BACK_OFF

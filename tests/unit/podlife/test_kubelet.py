@@ -475,6 +475,24 @@ def test_what_is_told_of_an_image_that_cannot_be_had(rules: Rules, told: list[st
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+def test_the_image_of_an_ephemeral_container_is_named_where_it_is_waited_for(rules: Rules) -> None:
+    """As that of any other."""
+    node = Node(rules=rules)
+    node.lives.put(pod())
+    node.after(2)
+    node.runtime.fail("pull_image", RuntimeRefusedError("pull_image", "NOT_FOUND", "no such image"), times=9)
+    node.lives.put(pod(ephemeral_containers=(Container(name="look", image="private"),)))
+    told: set[str] = set()
+    for _ in range(40):
+        node.after(1)
+        one = facts(node).containers.get("look")
+        if one is not None and one.waiting is not None:
+            told.add(one.waiting.message)
+    assert 'Back-off pulling image "private": ErrImagePull: no such image' in told
+    assert not any('image ""' in one for one in told)
+
+
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
 def test_what_is_told_of_a_long_wait_for_an_image_stays_as_it_was(rules: Rules) -> None:
     """However often a kubelet looks meanwhile, the last failure is named once, by the runtime's own word."""
     node = Node(rules=rules)
