@@ -6,7 +6,7 @@ import threading
 from typing import Final
 
 from nodealloc.dsw_asw import World
-from nodealloc.podlife._details import Detail, RunSandbox
+from nodealloc.podlife._details import Detail, RunSandbox, Start
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.runtime import RuntimeWatch
@@ -18,6 +18,8 @@ _ANY: Final = "any"
 _ALL_SHOWN: Final = 1 << 62
 _WITH_CONTAINERS_S: Final = 1.0
 """A sandbox is listed with its containers, and as soon as a kubelet lists at the latest."""
+_ENDS_AT_ONCE_S: Final = 0.2
+"""Who starts and ends at once has ended by then, as a kubelet finds it with its next listing."""
 
 
 class Listings:
@@ -89,8 +91,10 @@ def seen_within_s(detail: Detail, record: PodRecord | None, rules: Rules, /) -> 
     """How long it may take until a listing shows what a call did, in seconds.
 
     Containers do not wait for that of their sandbox, unless something else is in doubt; their own
-    starts are seen at once.
+    starts are seen at once, by a kubelet's rules a moment later.
     """
+    if isinstance(detail, Start) and not rules.tells_meanwhile:
+        return _ENDS_AT_ONCE_S
     if not isinstance(detail, RunSandbox) or detail.purges or not rules.tells_meanwhile:
         return 0.0
     return 0.0 if record is None or record.doubt is None else _WITH_CONTAINERS_S

@@ -50,7 +50,7 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
             return _decided(answer)
         look = attrs.evolve(look, acts=False, rests_s=now_s)
         record = answer.record.but(look=look)
-    if look is not None and look.edition == record.edition and now_s < _listed_again_s(look):
+    if look is not None and look.edition == record.edition and now_s < _known_again_s(look):
         return _until_listed(record, look, decide, now_s)
     is_news = look is None or look.edition != record.edition or _is_seen(look, observed, now_s)
     if not is_news and (look is None or look.again_s is None or now_s < look.again_s):
@@ -58,7 +58,7 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
         if not _acts(answer):
             return _waiting(answer, now_s)
         # Something else than the runtime has spoken: a probe has it looked at, too.
-    listed_s = now_s - _LISTED_S / 2 if look is None else now_s if is_news else look.listed_s
+    listed_s = look.listed_s if look is not None and not is_news else _listed_s(look, now_s)
     answer = decide(_looked_at(record, observed, listed_s), tries_again=True)
     taken = answer.record.look
     if taken is None or not _acts(answer):
@@ -71,7 +71,7 @@ def _until_listed(record: PodRecord, look: Look, decide: Deciding, now_s: float)
     bound = attrs.evolve(look, acts=True, decided=Decided())
     answer = decide(record.but(look=bound), tries_again=False)
     if answer.is_over or _acts(answer):
-        return Next(record=record, again_at_s=_listed_again_s(look))
+        return Next(record=record, again_at_s=_known_again_s(look))
     return _waiting(attrs.evolve(answer, record=answer.record.but(look=look)), now_s)
 
 
@@ -85,15 +85,27 @@ def _decided(answer: Next) -> Next:
 
 
 _LISTED_S: Final = 1.0
-"""What changed is seen when the runtime is listed next: so often, whatever is done between.
-
-A pod comes in the middle between two listings, as nobody knows better.
-"""
+"""What changed is seen when the runtime is listed next: so often, whatever is done between."""
+_KNOWN_S: Final = 0.1
+"""So long after a listing begins what it shows is known, at the latest."""
 
 
 def _is_seen(look: Look, observed: Observed, now_s: float) -> bool:
     """Whether a listing since what was done shows that something changed."""
-    return not observed.ours and now_s >= _listed_again_s(look) and _has_changed(look.marks, observed.marks)
+    return not observed.ours and now_s >= _known_again_s(look) and _has_changed(look.marks, observed.marks)
+
+
+def _listed_s(look: Look | None, now_s: float) -> float:
+    """When the listing began that shows what is news now; before a pod came, in the middle between two."""
+    if look is None:
+        return now_s - _LISTED_S / 2
+    began_s = _listed_again_s(look)
+    return began_s if began_s <= now_s <= began_s + 2 * _KNOWN_S else now_s
+
+
+def _known_again_s(look: Look) -> float:
+    """When is known what the first listing shows after what the look led to was done."""
+    return _listed_again_s(look) + _KNOWN_S
 
 
 def _listed_again_s(look: Look) -> float:
@@ -134,6 +146,6 @@ def _waiting(answer: Next, now_s: float) -> Next:
         return answer
     if answer.record.failures and look.again_s is None:
         look = attrs.evolve(look, again_s=later(now_s))
-    times = (answer.again_at_s, look.again_s, _listed_again_s(look))
+    times = (answer.again_at_s, look.again_s, _known_again_s(look))
     moments = [one for one in times if one is not None and one > now_s]
     return attrs.evolve(answer, record=answer.record.but(look=look), again_at_s=min(moments, default=None))

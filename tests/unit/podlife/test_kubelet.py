@@ -362,7 +362,7 @@ def test_a_crash_loop_is_not_told_between_looks() -> None:
     node.exit("app", 1)
     node.watch.hurry()
     told: list[str] = []
-    for _ in range(54):
+    for _ in range(56):
         node.after(0.25)
         one = facts(node).containers["app"]
         told.append(f"{one.restart_count} {one.waiting.reason if one.waiting else 'ended'}")
@@ -420,6 +420,23 @@ def test_a_probe_is_heard_with_the_listing_after_a_start() -> None:
     assert node.running() == ["app#1"]
 
 
+def test_what_ended_at_once_was_never_told_to_run() -> None:
+    """By a kubelet's rules: its listing comes later than the end."""
+    node = Node(rules=KUBELET)
+    node.lives.put(pod())
+    node.after(2)
+    node.exit("app", 1)
+    while node.running() != ["app#1"]:
+        node.after(0.125, step_s=0.125)
+    node.after(0.125)
+    node.exit("app", 1)
+    told: list[str] = []
+    for _ in range(20):
+        node.after(0.125, step_s=0.125)
+        told.append(states(node)["app"][0])
+    assert list(dict.fromkeys(told)) == ["0 exited", "1 exited"]
+
+
 def test_what_ended_at_once_is_seen_with_the_next_listing() -> None:
     """By a kubelet's rules a pod that has done all ends then."""
     node = Node(rules=KUBELET)
@@ -447,10 +464,8 @@ def test_what_began_is_told_with_the_next_listing() -> None:
         while states(node)["app"][0] != f"{attempt} running":
             quarters[-1] += 1
             node.after(0.25)
-    assert quarters == [
-        4,
-        2,
-    ]  # with the listing after the one that shows the end, and in the middle between two
+    # With the listing after the one that shows the end, and in the middle between two, when that is known.
+    assert quarters == [5, 3]
 
 
 @pytest.mark.parametrize(
