@@ -16,7 +16,7 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.podspec import Container, Pod
-from nodealloc.runtime import ContainerConfig, LinuxResources, SandboxConfig
+from nodealloc.runtime import ContainerConfig, HostMount, LinuxResources, SandboxConfig
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deletion, Environment, Event, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE, Behaviour
@@ -62,6 +62,7 @@ class Scene:
         *,
         env: dict[str, str] | None = None,
         resources: LinuxResources | None = None,
+        mounts: Sequence[HostMount] = (),
         starts: bool = True,
     ) -> str:
         """A container is made and started, or only made; its id."""
@@ -75,6 +76,7 @@ class Scene:
             attempt=attempt,
             env=env or {},
             resources=resources or LinuxResources(),
+            mounts=tuple(mounts),
         )
         made = runtime.create_container(self._boxes[uid], config, box)
         if starts:

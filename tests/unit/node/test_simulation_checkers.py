@@ -29,7 +29,7 @@ from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, STARTED
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
-from nodealloc.testing.simulation.node._running import AttemptsOnce, OneDeadline
+from nodealloc.testing.simulation.node._running import AttemptsOnce, NothingWithoutReason, OneDeadline
 from nodealloc.testing.simulation.node._slowness import StartupFirst
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._statuses import ReadinessStands, ReadyFallsFirst
@@ -333,22 +333,73 @@ def test_a_sidecar_is_asked_when_what_it_serves_has_ended(*, is_asked: bool) -> 
         scene.crashes(made, 0)
 
 
-@pytest.mark.parametrize(("waits_s", "after_s", "is_due"), [(60.0, 39.0, False), (60.0, 41.0, True)])
-def test_a_restart_waits_for_a_critical_pod(waits_s: float, after_s: float, *, is_due: bool) -> None:
-    """Its pod may have to make room until that one has a sandbox; its grace later it has ended or goes on."""
+@pytest.mark.parametrize("victim", [True, False])
+def test_who_makes_room_for_a_critical_pod_starts_no_more(*, victim: bool) -> None:
+    """Who does is told so; that somebody critical waits puts off the restarts of no other pod."""
     scene = Scene()
     scene.environment.only_ends = True
     scene.environment.events.listen(RestartsCome(scene.environment).heard)
-    scene.wants(termination_grace_period_seconds=30)
+    scene.wants()
     scene.crashes(scene.runs())
-    scene.wants("critical")
-    scene.environment.pods[FILE]["critical"] = scene.environment.pods[API].pop("critical")
-    scene.clock.advance(waits_s)
-    scene.runs("critical")
-    scene.clock.advance(after_s)
+    critical(scene)
+    scene.told(victim=victim)
+    scene.clock.advance(11.0)
     words = "u/app has ended, its wait is over, and 11 s later it does not"
-    with pytest.raises(AssertionError, match=words) if is_due else contextlib.nullcontext():
+    with contextlib.nullcontext() if victim else pytest.raises(AssertionError, match=words):
         scene.wants("v")
+
+
+def critical(scene: Scene) -> None:
+    """A static pod is wanted, which others make room for."""
+    environment = scene.environment
+    environment.want(FILE, Pod(uid="critical", name="critical", namespace="n", containers=(APP,)))
+
+
+@pytest.mark.parametrize(
+    ("only_ends", "victim", "own_s", "after_s", "is_in", "excused"),
+    [
+        (False, False, 30, 0.0, False, True),
+        (True, False, 30, 0.0, False, False),
+        (True, True, 30, 0.0, False, True),
+        (True, False, 1, 0.0, False, True),
+        (False, False, 30, 100.0, True, True),
+        (False, False, 30, 130.0, True, False),
+        (True, True, 30, 130.0, True, False),
+    ],
+)
+def test_who_may_have_to_make_room(
+    only_ends: bool, victim: bool, own_s: int, after_s: float, *, is_in: bool, excused: bool
+) -> None:
+    """While a critical pod waits for its sandbox, and a while longer; it is told, where that can be told."""
+    scene = Scene()
+    scene.environment.only_ends = only_ends
+    scene.environment.events.listen(NothingWithoutReason(scene.environment).heard)
+    scene.wants(termination_grace_period_seconds=own_s)
+    made = scene.runs()
+    critical(scene)
+    if is_in:
+        scene.runs("critical")
+    scene.told(victim=victim)
+    scene.clock.advance(after_s)
+    with contextlib.nullcontext() if excused else pytest.raises(AssertionError, match="and nobody wants"):
+        scene.ends(made, 1.0)
+
+
+@pytest.mark.parametrize("ends", ["goes", "is over"])
+def test_a_critical_pod_that_is_gone_or_over_waits_no_more(ends: str) -> None:
+    """What was decided for it may be done two minutes later, and nothing else."""
+    scene = Scene()
+    scene.environment.events.listen(NothingWithoutReason(scene.environment).heard)
+    scene.wants()
+    made = scene.runs()
+    critical(scene)
+    if ends == "goes":
+        scene.environment.let_go("critical")
+    else:
+        scene.told(PodPhase.FAILED, "critical", reason="OutOfcpu")
+    scene.clock.advance(130.0)
+    with pytest.raises(AssertionError, match="and nobody wants"):
+        scene.ends(made, 1.0)
 
 
 @pytest.mark.parametrize("hook", ["0", "timed out"])

@@ -31,12 +31,14 @@ from nodealloc.podspec import (
     Lifecycle,
     LifecycleHandler,
     Probe,
+    PullPolicy,
     Quantity,
     RestartPolicy,
+    Variable,
     Volume,
     VolumeUse,
 )
-from nodealloc.runtime import LinuxResources, SandboxConfig
+from nodealloc.runtime import HostMount, LinuxResources, SandboxConfig
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE
@@ -62,6 +64,41 @@ class Broken(NamedTuple):
     does: Callable[[Scene], object]
     said: str
     when: str = "heard"
+
+
+def always_fetched(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, image_pull_policy=PullPolicy.ALWAYS))
+    scene.environment.containers.fetch(IMAGE, was_there=True)
+    starts_again(scene)
+
+
+def never_fetched(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, image="own:1", image_pull_policy=PullPolicy.NEVER))
+    scene.environment.containers.fetch("own:1", was_there=False)
+
+
+def fetched_again(scene: Scene) -> None:
+    scene.wants()
+    scene.environment.containers.fetch(IMAGE, was_there=True)
+
+
+def made_with(path: str, *, host_path: str = "/pods/u/own", env: str = IMAGE) -> Callable[[Scene], None]:
+    """With a variable, and a mount; it is to have its image's name, and the pod's own volume."""
+
+    def broken(scene: Scene) -> None:
+        own = Variable(name="FROM", value=IMAGE)
+        use = VolumeUse(name="own", path="/own")
+        other = attrs.evolve(APP, name="other", volumes=(attrs.evolve(use, path="/other"),))
+        scene.wants(containers=(attrs.evolve(APP, variables=(own,), volumes=(use,)), other))
+        scene.runs(env={"FROM": env}, mounts=(HostMount(host_path=host_path, container_path=path),))
+
+    return broken
+
+
+def anothers_probe(scene: Scene) -> None:
+    scene.wants()
+    ran = Ran.of((READY, "other"), "0")
+    scene.happens(What.RAN, uid="u", name="app", id=scene.runs(), value=ran)
 
 
 def starts_again(scene: Scene, code: int = 7) -> None:
@@ -990,6 +1027,17 @@ BROKEN = {
     "HooksAreRun": Broken(hooks_are_run, r"its post-start hook was not run", "settled"),
     "ProbesGoOn": Broken(probes_go_on, r"nobody has asked it \(ready\) for 200 s", "settled"),
     "ProbesGoOn too early": Broken(probes_go_on_early, r"asked \(ready\) 0\.0 s after its start, and 7 s"),
+    "FetchedByPolicy": Broken(always_fetched, r"u/app starts, and busybox:0 was not fetched since"),
+    "FetchedByPolicy never": Broken(never_fetched, r"own:1 is fetched, and is to be there or not at all"),
+    "FetchedByPolicy once": Broken(fetched_again, r"busybox:0 is fetched, and is there; nobody wants"),
+    "MadeOfTheirOwn": Broken(
+        made_with("/other"), r"u/app is made with FROM=busybox:0 /other; it is to have FROM=busybox:0 /own"
+    ),
+    "MadeOfTheirOwn variables": Broken(made_with("/own", env="x"), r"u/app is made with FROM=x /own; it is"),
+    "MadeOfTheirOwn volumes": Broken(
+        made_with("/own", host_path="/pods/v/own"), r"u/app is made with /pods/v/own, which is another pod's"
+    ),
+    "CommandsAreTheirs": Broken(anothers_probe, r"ready of other is run in u/app"),
     "RestartsCome": Broken(restarts_come, r"u/app has ended, its wait is over"),
     "EndsInTime": Broken(deleted_long_ago, r"runs, and the grace that was read is long over"),
     "EndsInTime of who is overdue": Broken(ends_in_time_overdue, r"there for longer than it may"),

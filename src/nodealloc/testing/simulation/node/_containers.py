@@ -50,6 +50,7 @@ class SimulatedContainers(FakeContainerRuntime):
 
     Attributes:
         unwell: Commands that fail, by the container's id.
+        made_with: What each container was made from, by its id.
         devices: What it was made with, by its id and resource.
         late: Ids of containers that were made or started, and of sandboxes that were run, so long after
             that was asked for that nobody waits for such a call: the clock had jumped.
@@ -70,6 +71,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._order = 0
         self._behaviours: dict[str, Behaviour] = {}
         self.unwell: dict[str, set[str]] = {}
+        self.made_with: dict[str, ContainerConfig] = {}
         self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
         self._kill_at_s: dict[str, float] = {}
         self.late: set[str] = set()
@@ -212,6 +214,7 @@ class SimulatedContainers(FakeContainerRuntime):
         made = super().create_container(sandbox_id, config, sandbox)
         if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
             self.late.add(made)
+        self.made_with[made] = config
         self._say(attrs.evolve(self._event(What.MADE, made), asked_s=asked_s))
         self._confined(made, config.resources)
         for resource in RESOURCES:
@@ -234,7 +237,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self.catch_up()
         result = super().run_command(container_id, command, timeout_s)
         code = 1 if command[0] in self.unwell.get(container_id, ()) else result.code
-        self.ran(container_id, Ran(command[0], str(code)))
+        self.ran(container_id, Ran.of(command, str(code)))
         return attrs.evolve(result, code=code)
 
     def takes_s(self, container_id: str, command: str) -> float:
@@ -281,6 +284,26 @@ class SimulatedContainers(FakeContainerRuntime):
         """What came of a command that somebody wanted to run."""
         if container_id in self._containers:
             self._happen(What.RAN, container_id, ran)
+
+    def has_image(self, name: str) -> bool:
+        """Whether an image of this name is there."""
+        return any(name in one.names for one in self.image_store.values())
+
+    def fetch(self, name: str, *, was_there: bool) -> str:
+        """See `Images.pull_image`; every image can be had.
+
+        Args:
+            name: Of the image.
+            was_there: Whether there was one already when it was asked for.
+        """
+        made = self.pull_image(name)
+        at_s = self._clock.awake_s
+        self._events.happen(Event(what=What.PULLED, at_s=at_s, id=name, value=was_there))
+        return made
+
+    def load(self, name: str) -> None:
+        """Somebody puts an image on the node by hand."""
+        self.pull_image(name)
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""

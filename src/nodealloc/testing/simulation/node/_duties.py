@@ -6,8 +6,8 @@ import math
 from collections import Counter
 
 from nodealloc.podfacts import Exited, PodStatus
-from nodealloc.podspec import Container, Pod, Probe, RestartPolicy
-from nodealloc.testing.simulation.node._environment import FILE, Environment
+from nodealloc.podspec import Container, Probe, PullPolicy, RestartPolicy
+from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
 from nodealloc.testing.simulation.node._in_time import Owed
@@ -90,15 +90,8 @@ class DeadlinesEnd(RoomHeard):
             and container in pod.containers
             and event.uid not in self.environment.deletions
             and self.environment.overdue_s(event.uid, is_awake=True) > -_EARLY_S
-            and not (self.ends_alone(event) or self._is_victim(event, pod))
+            and not (self.ends_alone(event) or self.makes_room(event))
         )
-
-    def _is_victim(self, event: Event, pod: Pod) -> bool:
-        """Whether it may have been chosen to make room: that was told before, if there was time for it."""
-        told = self.environment.told.get(event.uid)
-        is_told = told is not None and told.condition("DisruptionTarget") is not None
-        has_time = pod.termination_grace_period_seconds > 0
-        return self.makes_room(event) and (is_told or not has_time)
 
     def settled(self) -> None:
         """Nothing runs of what is overdue."""
@@ -240,11 +233,9 @@ class RestartsCome(RoomHeard):
         self._next_s = math.inf
         self._over: set[str] = set()
         self._edited_s = -_FETCHED_S
-        self._room_s = -math.inf
 
     def heard(self, event: Event, /) -> None:
         """It starts in time."""
-        self.hear_critical(event)
         if not self.environment.only_ends:
             return
         key = (event.uid, event.name)
@@ -258,8 +249,6 @@ class RestartsCome(RoomHeard):
             self._edited_s = event.at_s
             self._owed.clear()
         elif event.what is What.SANDBOX_MADE:
-            if event.uid in self.environment.pods[FILE]:
-                self._room_s = event.at_s
             self._owed = {one: owed for one, owed in self._owed.items() if one[0] != event.uid}
         elif event.what is What.KILLED:
             self._put_off()
@@ -292,14 +281,14 @@ class RestartsCome(RoomHeard):
         }
 
     def _has_come(self, now_s: float) -> None:
-        if self._is_room_wanted():
-            self._room_s = now_s
         dues = {
-            key: max(sum(owed), self._hooked_s.get(key[0], -math.inf) + _COMES_S, self._has_ended_by(key[0]))
+            key: max(sum(owed), self._hooked_s.get(key[0], -math.inf) + _COMES_S)
             for key, owed in self._owed.items()
         }
         for (uid, name), due_s in dues.items():
             is_wanted = uid not in self.environment.deletions and uid not in self._over
+            # Who makes room has been told so by now.
+            is_wanted = is_wanted and not self.is_victim(uid)
             assert due_s >= now_s or not is_wanted or self.environment.overdue_s(uid) > 0, (
                 f"{uid}/{name} has ended, its wait is over, and {now_s - due_s + _COMES_S:.0f} s later "
                 "it does not run"
@@ -307,23 +296,13 @@ class RestartsCome(RoomHeard):
         self._owed = {key: owed for key, owed in self._owed.items() if dues[key] >= now_s}
         self._next_s = min((dues[key] for key in self._owed), default=math.inf)
 
-    def _is_room_wanted(self) -> bool:
-        """Whether a critical pod, which static ones are, has no sandbox yet."""
-        boxed = {one.record.pod.uid for one in self.environment.containers.sandboxes}
-        return bool(self.environment.pods[FILE].keys() - boxed - self._over)
-
-    def _has_ended_by(self, uid: str) -> float:
-        """By when a pod has ended that was chosen to make room; long ago where nobody wanted any."""
-        pod = self.pod(uid)
-        if pod is None or uid in self.environment.pods[FILE]:
-            return -math.inf
-        return max(self._room_s, self._left_s) + pod.termination_grace_period_seconds + _COMES_S
-
     def _restarts(self, event: Event) -> bool:
         """Whether a main container ended that its policy has start again."""
         pod, container = self.pod(event.uid), self.container(event)
         if pod is None or container not in pod.containers or event.uid in self.environment.deletions:
             return False
+        if any(one.image_pull_policy is PullPolicy.ALWAYS for one in pod.containers):
+            return False  # it waits until its image was fetched once more
         policy = pod.restart_policy
         failed = event.value != Exited(code=0)
         return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and failed)

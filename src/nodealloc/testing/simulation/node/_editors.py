@@ -10,7 +10,7 @@ from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, Volume, V
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE, Environment
 from nodealloc.testing.simulation.node._plugins import RESOURCES
-from nodealloc.testing.simulation.node._pods import OWN, debugged, other_amounts, too_much
+from nodealloc.testing.simulation.node._pods import OWN, debugged, from_image, other_amounts, too_much
 
 __all__ = ["Editors"]
 
@@ -75,7 +75,7 @@ class Editors:
         place = rng.randrange(len(pod.containers))
         self._images += 1
         image = f"{IMAGE.partition(':')[0]}:{self._images}"
-        container = attrs.evolve(pod.containers[place], image=image)
+        container = from_image(pod.containers[place], image)
         pod, container = _with_volume(pod, container, has_one=rng.random() < 0.5)
         containers = (*pod.containers[:place], container, *pod.containers[place + 1 :])
         pod = attrs.evolve(pod, containers=containers)
@@ -139,7 +139,7 @@ class Editors:
         self._edited = uid, place, self._environment.awake_s
         pod = self._environment.known[uid]
         self._images += 1
-        other = attrs.evolve(pod.containers[place], image=f"{IMAGE.partition(':')[0]}:{self._images}")
+        other = from_image(pod.containers[place], f"{IMAGE.partition(':')[0]}:{self._images}")
         containers = (*pod.containers[:place], other, *pod.containers[place + 1 :])
         source = FILE if uid in self._environment.pods[FILE] else API
         self._environment.reads.edited(source, uid, other.name, other.image)

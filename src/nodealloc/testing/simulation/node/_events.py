@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Self
 
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import (
@@ -36,6 +37,7 @@ class What(enum.Enum):
     MOUNTED = "mounted"
     UNMOUNTED = "unmounted"
     RAN = "command run"
+    PULLED = "image fetched"
     IMAGE_REMOVED = "image removed"
     GIVEN = "devices given"
     ALLOCATED = "plugin allocated"
@@ -70,10 +72,19 @@ class Ran:
     Attributes:
         command: Its first word: `ready`, `live` or `started` of a probe, `pre-stop` of a hook.
         came_of_it: Its exit status as text, or `timed out`, `refused`, `away`.
+        whose: The container that it is written for, by its second word; "" where it has none. Two that
+            differ in that alone are equal.
     """
 
     command: str
     came_of_it: str
+    whose: str = attrs.field(default="", eq=False)
+
+    @classmethod
+    def of(cls, command: Sequence[str], came_of_it: str) -> Self:
+        """From all its words."""
+        first, *rest = command
+        return cls(first, came_of_it, next(iter(rest), ""))
 
     @property
     def failed(self) -> bool:
@@ -96,7 +107,7 @@ class Event:
         id: Of the container or sandbox, or "".
         attempt: Its attempt.
         value: What belongs to the kind: an exit, a status, a grace in seconds, a set of CPUs, a `Ran`,
-            ids of devices with commas between.
+            ids of devices with commas between, whether an image was there as it was asked for.
         asked_s: When the agent asked for it, where the runtime took its time; None for then.
     """
 

@@ -198,25 +198,49 @@ class RoomHeard(ProbesHeard):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._critical: set[str] = set()
+        self._waiting: set[str] = set()
         self._left_s = -_DECIDED_S
 
     def hear_critical(self, event: Event) -> None:
-        """Who is critical, and when the last one that waited was gone; `heard` calls it."""
+        """Who is critical and waits to come in, and when the last one did, or went; `heard` calls it."""
         if event.what is What.WANTED and event.uid in self.environment.pods[FILE]:
-            self._critical.add(event.uid)
-        if event.what is What.UNWANTED and event.uid in self._critical and not self.serving(event.uid):
+            self._waiting.add(event.uid)
+        elif event.uid in self._waiting and (event.what in _IN_OR_GONE or _is_over(event.value)):
+            # With a sandbox it has all that it asked for.
+            self._waiting.discard(event.uid)
             self._left_s = event.at_s
 
     def makes_room(self, event: Event) -> bool:
-        """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are."""
-        critical = self.environment.pods[FILE]
-        waits = any(not self.serving(one) for one in critical) or event.at_s - self._left_s < _DECIDED_S
-        return event.uid not in critical and waits
+        """Whether a critical pod waits, or did a moment ago, and this one is none: static pods are.
+
+        Where nothing goes wrong but kills it was told before that it is this one that makes room.
+        """
+        may = bool(self._waiting) or event.at_s - self._left_s < _DECIDED_S
+        if not may or event.uid in self.environment.pods[FILE]:
+            return False
+        return not self.environment.only_ends or self.is_victim(event.uid) or not self._has_time(event.uid)
+
+    def is_victim(self, uid: str) -> bool:
+        """Whether others were told that a pod makes room."""
+        told = self.environment.told.get(uid)
+        return told is not None and told.condition("DisruptionTarget") is not None
+
+    def _has_time(self, uid: str) -> bool:
+        """Whether a grace is longer than what is kept of it: else its pod is asked to end before all else."""
+        pod = self.pod(uid)
+        return pod is not None and pod.termination_grace_period_seconds > _KEPT_S
 
 
 _DECIDED_S = 120.0
-"""Seconds that the end of a pod may come after the critical pod that it makes room for is gone."""
+"""Seconds that the end of a pod may come after the critical pod that it makes room for is in, or gone."""
+_KEPT_S = 2.0
+"""Of a grace so much at most is kept for the container itself."""
+_IN_OR_GONE = frozenset({What.SANDBOX_MADE, What.UNWANTED})
+
+
+def _is_over(value: object) -> bool:
+    """Whether a status says that its pod has ended."""
+    return isinstance(value, PodStatus) and value.phase is not None and value.phase.is_terminal
 
 
 def _is_lost(ran: Ran) -> bool:

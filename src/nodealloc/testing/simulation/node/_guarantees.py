@@ -52,6 +52,11 @@ from nodealloc.testing.simulation.node._in_time import (
     ProbesInTime,
     StrangersGo,
 )
+from nodealloc.testing.simulation.node._making import (
+    CommandsAreTheirs,
+    FetchedByPolicy,
+    MadeOfTheirOwn,
+)
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._news import ReasonsStay, ToldInTime
 from nodealloc.testing.simulation.node._refusals import (
@@ -171,6 +176,9 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     HearsInTime,
     HooksOnce,
     MadeAsWanted,
+    MadeOfTheirOwn,
+    FetchedByPolicy,
+    CommandsAreTheirs,
     ProbesInTime,
     ProbesCount,
     StrangersGo,

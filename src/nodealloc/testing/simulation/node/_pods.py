@@ -15,8 +15,10 @@ from nodealloc.podspec import (
     LifecycleHandler,
     Pod,
     Probe,
+    PullPolicy,
     Quantity,
     RestartPolicy,
+    Variable,
     Volume,
     VolumeUse,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "behaviour",
     "debugged",
     "found_pod",
+    "from_image",
     "last_pod",
     "other_amounts",
     "random_pod",
@@ -57,6 +60,12 @@ _OTHERS = (("100m", "64Mi"), ("300m", "64Mi"), ("1900m", "6Gi"), ("2900m", "64Mi
 """The same, of who is edited to ask for more or less."""
 _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
+_FROM = "FROM"
+"""A variable that says from which image a container is made: both are of one form."""
+_ALWAYS, _NEVER = 0.06, 0.06
+"""Of pods so many have their first container's image fetched for each start, or wait until it is there."""
+_LASTS = 0.82
+"""Of pods so many may be there for as long as anybody wants them; the others take their time to end then."""
 _PORTS = (8080, 8080, 8081)
 """Ports of the node that a pod takes."""
 
@@ -96,9 +105,12 @@ def random_pod(
     )
     ports = (ContainerPort(container_port=80, host_port=rng.choice(_PORTS)),) * (rng.random() < 0.15)
     main = (attrs.evolve(_with(main[0], devices), ports=ports), *main[1:])
+    lasts = rng.random() < _LASTS
     volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.35)
     uses = tuple(VolumeUse(name=one, path=f"/{one}") for one in volumes)
     main = tuple(attrs.evolve(one, volumes=uses) for one in main)
+    init = tuple(attrs.evolve(one, volumes=uses[:1]) if rng.random() < 0.5 else one for one in init)
+    main = (_fetched(rng, main[0], uid), *main[1:])
     return Pod(
         uid=uid,
         name=name,
@@ -107,8 +119,29 @@ def random_pod(
         init_containers=init,
         volumes=tuple(Volume(name=one, kind="emptyDir") for one in volumes),
         restart_policy=policy,
-        termination_grace_period_seconds=rng.choice((0, 1, 5, 30, 30)),
-        active_deadline_seconds=rng.choice((5, 20, 60)) if rng.random() < 0.15 else None,
+        termination_grace_period_seconds=rng.choice((0, 1, 5, 30, 30) if lasts else (1, 30, 30)),
+        active_deadline_seconds=None if lasts else rng.choice((5, 20, 60)),
+    )
+
+
+def _fetched(rng: random.Random, container: Container, uid: str) -> Container:
+    """The same, perhaps with another policy of fetching its image; one that is never fetched is its own."""
+    lot = rng.random()
+    if lot < _ALWAYS:
+        return attrs.evolve(container, image_pull_policy=PullPolicy.ALWAYS)
+    if lot < _ALWAYS + _NEVER:
+        return attrs.evolve(from_image(container, f"of-{uid}:0"), image_pull_policy=PullPolicy.NEVER)
+    return container
+
+
+def from_image(container: Container, image: str) -> Container:
+    """The same from another image, which is fetched where it is not there."""
+    policy = container.image_pull_policy
+    return attrs.evolve(
+        container,
+        image=image,
+        variables=(Variable(name=_FROM, value=image),),
+        image_pull_policy=None if policy is PullPolicy.NEVER else policy,
     )
 
 
@@ -184,6 +217,8 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
     if init is not None and not init.restartable:
         fails = not is_calm and rng.random() < 0.2
         return Behaviour(runs_s=rng.uniform(0.1, 20.0), code=1 if fails else 0, leaves_s=leaves_s)
+    if pod.active_deadline_seconds is not None:
+        leaves_s = rng.choice((3.0, 20.0, _FOREVER, _FOREVER))
     if is_calm:
         hooks_s = ((PRE_STOP, rng.choice(_HOOKS_S)),)
         return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s, answers_s=answers_s, hooks_s=hooks_s)
@@ -218,6 +253,8 @@ def _container(name: str, size: tuple[int | str, str], *, sidecar: bool = False)
     return Container(
         name=name,
         image=IMAGE,
+        args=(name,),
+        variables=(Variable(name=_FROM, value=IMAGE),),
         requests=amounts,
         limits=amounts if isinstance(cpus, int) else {},
         restartable=sidecar,
@@ -237,12 +274,12 @@ def _with(container: Container, devices: Mapping[str, Quantity]) -> Container:
 
 def _watched(rng: random.Random, container: Container, hooks: float) -> Container:
     """The same, perhaps with probes and hooks."""
-    wants = rng.random
+    wants, name = rng.random, container.name
     return attrs.evolve(
         container,
         readiness_probe=(
             attrs.evolve(
-                _probe(READY, period_s=5, failures=rng.choice((1, 2))),
+                _probe(READY, name, period_s=5, failures=rng.choice((1, 2))),
                 success_threshold=rng.choice((1, 1, 3)),
                 initial_delay_seconds=rng.choice((0, 0, 7)),
             )
@@ -251,16 +288,18 @@ def _watched(rng: random.Random, container: Container, hooks: float) -> Containe
         ),
         liveness_probe=(
             attrs.evolve(
-                _probe(LIVE, period_s=rng.choice((3, 10)), failures=3),
+                _probe(LIVE, name, period_s=rng.choice((3, 10)), failures=3),
                 termination_grace_period_seconds=rng.choice((None, 2)),
             )
             if wants() < 0.4
             else None
         ),
-        startup_probe=_probe(STARTED, period_s=2, failures=rng.choice((3, 30))) if wants() < 0.25 else None,
+        startup_probe=(
+            _probe(STARTED, name, period_s=2, failures=rng.choice((3, 30))) if wants() < 0.25 else None
+        ),
         lifecycle=Lifecycle(
-            pre_stop=_hook(PRE_STOP) if wants() < hooks else None,
-            post_start=_hook(POST_START) if wants() < hooks / 1.5 else None,
+            pre_stop=_hook(PRE_STOP, name) if wants() < hooks else None,
+            post_start=_hook(POST_START, name) if wants() < hooks / 1.5 else None,
         ),
     )
 
@@ -269,18 +308,19 @@ def _started(rng: random.Random, container: Container) -> Container:
     """The same; a sidecar perhaps with probes that say when it has started, and whether it is well."""
     if not container.restartable:
         return container
-    started = _probe(STARTED, period_s=2, failures=3) if rng.random() < 0.3 else None
-    alive = _probe(LIVE, period_s=3, failures=3) if rng.random() < 0.6 else None
+    name = container.name
+    started = _probe(STARTED, name, period_s=2, failures=3) if rng.random() < 0.3 else None
+    alive = _probe(LIVE, name, period_s=3, failures=3) if rng.random() < 0.6 else None
     return attrs.evolve(container, startup_probe=started, liveness_probe=alive)
 
 
-def _hook(command: str) -> LifecycleHandler:
-    return LifecycleHandler(exec=ExecAction(command=(command,)))
+def _hook(command: str, whose: str) -> LifecycleHandler:
+    return LifecycleHandler(exec=ExecAction(command=(command, whose)))
 
 
-def _probe(command: str, *, period_s: int, failures: int) -> Probe:
+def _probe(command: str, whose: str, *, period_s: int, failures: int) -> Probe:
     return Probe(
-        exec=ExecAction(command=(command,)),
+        exec=ExecAction(command=(command, whose)),
         period_seconds=period_s,
         failure_threshold=failures,
         timeout_seconds=2,

@@ -161,8 +161,10 @@ class SimulatedRuntime:
         return self._at_once("images", self._containers.images)
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
-        """See `Images.pull_image`."""
-        return self._do("pull_image", lambda: self._containers.pull_image(name, credentials))
+        """See `Images.pull_image`; every image can be had, by anybody."""
+        del credentials
+        was_there = self._containers.has_image(name)
+        return self._do("pull_image", lambda: self._containers.fetch(name, was_there=was_there))
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
@@ -174,10 +176,10 @@ class SimulatedRuntime:
         life.enter()
         self._containers.catch_up()
         if self._is_away():
-            ran(container_id, Ran(command[0], "away"))
+            ran(container_id, Ran.of(command, "away"))
             raise RuntimeUnavailableError("run_command", "connection refused")
         if strikes("runtime refuses"):
-            ran(container_id, Ran(command[0], "refused"))
+            ran(container_id, Ran.of(command, "refused"))
             raise RuntimeRefusedError("run_command", "UNKNOWN", "the simulated runtime does not feel like it")
         takes_s = self._containers.takes_s(container_id, command[0])
         if strikes("runtime hangs"):
@@ -186,7 +188,7 @@ class SimulatedRuntime:
         elif strikes("runtime is slow"):
             takes_s += life.chance.rng.uniform(1.0, 200.0)
         if takes_s > timeout_s:
-            ran(container_id, Ran(command[0], "timed out"))
+            ran(container_id, Ran.of(command, "timed out"))
             life.pause(math.inf if math.isinf(takes_s) else timeout_s)
             raise CommandTimedOutError(container_id, timeout_s)
         answer = self._containers.run_command(container_id, command, timeout_s)

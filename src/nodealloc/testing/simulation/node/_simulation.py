@@ -222,11 +222,12 @@ class NodeSimulation:
             self.simulation.act(every_s, lambda rng: None if environment.is_calm else call(rng))
 
         act(6.0, users.add)
+        act(8.0, users.load)
         if self.seeds.deletes:
             act(10.0, users.delete)
             act(4.0, users.shorten)
             act(3.0, users.roll)
-            act(2.0, users.hasten)
+            act(1.0, users.hasten)
             act(120.0, users.force)
             act(60.0, users.replace)
             act(30.0, editors.edit)

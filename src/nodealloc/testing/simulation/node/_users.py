@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from nodealloc.podfacts import PodIdentity
-from nodealloc.podspec import ContainerPort, Pod, RestartPolicy, effective_requests
+from nodealloc.podspec import ContainerPort, Pod, PullPolicy, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation.node._environment import API, FILE, FILL, Environment
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE
@@ -24,8 +24,8 @@ _KNOWN_S = 3.0
 """So long after it has read that a pod is to go an agent has remembered that, whatever becomes of it."""
 _ROLLS, _ROLLED_S = 0.25, 20
 """So often a pod is replaced where it could be, and so many seconds it has to end."""
-_NOTICED_S = 0.5
-"""So long after its deadline an agent that lives ends a pod for it."""
+_NOTICED_S, _ASKED_S = 0.5, 3.0
+"""So long after its deadline an agent that lives ends a pod for it, and has asked its containers to end."""
 _WORTH_IT = 500
 """Thousandths of CPUs; a pod that takes less than that is not worth its time."""
 _LITTLE = 100
@@ -156,18 +156,20 @@ class Users:
 
     def hasten(self, rng: random.Random) -> None:
         """A pod that the node ends for a reason of its own is asked to end at once, too."""
-        environment = self._environment
+        environment, overdue_s = self._environment, rng.choice((_NOTICED_S, _ASKED_S, _ASKED_S))
         ending = [
-            uid for uid in environment.pods[API] if uid not in environment.deletions and self._is_ended(uid)
+            uid
+            for uid in environment.pods[API]
+            if uid not in environment.deletions and self._is_ended(uid, overdue_s)
         ]
         if ending:
             environment.ask_to_end(rng.choice(ending), 1)
 
-    def _is_ended(self, uid: str) -> bool:
+    def _is_ended(self, uid: str, overdue_s: float) -> bool:
         """Whether it was there for too long, or makes room, and has not gone yet."""
         told = self._environment.told.get(uid)
         is_victim = told is not None and told.condition("DisruptionTarget") is not None
-        return self._runs(uid) and (is_victim or self._environment.overdue_s(uid) > _NOTICED_S)
+        return self._runs(uid) and (is_victim or self._environment.overdue_s(uid) > overdue_s)
 
     def force(self, rng: random.Random) -> None:
         """Somebody takes a pod out of the API without waiting for its end."""
@@ -214,6 +216,21 @@ class Users:
             uid = f"stray-{self._number}"
             pod = PodIdentity(uid=uid, name=uid, namespace="sim")
         self._environment.containers.intrude(pod, f"strange-{self._number}")
+
+    def load(self, rng: random.Random) -> None:
+        """Somebody puts an image on the node that is never fetched and that a pod waits for."""
+        if missing := self._missing():
+            self._environment.containers.load(rng.choice(missing))
+
+    def _missing(self) -> list[str]:
+        return [
+            one.image
+            for pods in self._environment.pods.values()
+            for pod in pods.values()
+            for one in pod.containers
+            if one.image_pull_policy is PullPolicy.NEVER
+            and not self._environment.containers.has_image(one.image)
+        ]
 
     def sicken(self, rng: random.Random) -> None:
         """A container is unwell: it does not get ready, or is not alive; or one gets well again."""
@@ -275,6 +292,8 @@ class Users:
     def calm(self) -> None:
         """From now on nothing ends by itself, but init containers; who is unwell stays so."""
         self._environment.is_calm = True
+        for image in self._missing():
+            self._environment.containers.load(image)
         self._environment.plugins.calm()
         for place, (container_id, command) in enumerate(self._probed()):
             if place % 2 == 0:

@@ -1,0 +1,127 @@
+"""Checkers of what containers are made from: images as their policies fetch them, and what is their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nodealloc.podspec import Container, PullPolicy
+from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._events import Event, Ran, What
+from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._pods import OWN
+
+__all__ = ["CommandsAreTheirs", "FetchedByPolicy", "MadeOfTheirOwn"]
+
+
+class FetchedByPolicy(Guarantee):
+    """Ours: what a pull policy says."""
+
+    words = "an image is fetched for each start, once, or never, as its container says"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._fetched: dict[str, int] = {}
+        self._started: dict[tuple[str, str, str], int] = {}
+
+    def heard(self, event: Event, /) -> None:
+        """What is there is fetched for who wants that alone; who wants it starts from what was fetched."""
+        if event.what is What.PULLED:
+            policies = {one.image_pull_policy for one in self._made_from(event.id)}
+            assert policies != {PullPolicy.NEVER}, f"{event.id} is fetched, and is to be there or not at all"
+            assert not event.value or PullPolicy.ALWAYS in policies, (
+                f"{event.id} is fetched, and is there; nobody wants it to be fetched for each start"
+            )
+            self._fetched[event.id] = self._fetched.get(event.id, 0) + 1
+        container = self.container(event) if event.what is What.STARTED else None
+        image = self.environment.containers.image_of(event.id)
+        if container is None or container.image != image:
+            return
+        key, times = (event.uid, event.name, image), self._fetched.get(image, 0)
+        assert container.image_pull_policy is not PullPolicy.ALWAYS or times > self._started.get(key, 0), (
+            f"{event.uid}/{event.name} starts, and {image} was not fetched since it started before"
+        )
+        self._started[key] = times
+
+    def _made_from(self, image: str) -> list[Container]:
+        """Every container that was ever to run from it."""
+        environment = self.environment
+        forms = (form for uid in environment.known for form in environment.forms.of(uid))
+        return [one for form in forms for one in form.all_containers if one.image == image]
+
+
+class _Own(NamedTuple):
+    """What a container has that no other one of its pod has, nor itself in another form."""
+
+    args: tuple[str, ...]
+    variables: frozenset[tuple[str, str]]
+    volumes: frozenset[str]
+
+
+class MadeOfTheirOwn(Guarantee):
+    """Guarantee 3: no half of a form."""
+
+    words = "a container is made with its own arguments, variables and volumes, all of one form of its pod"
+
+    def heard(self, event: Event, /) -> None:
+        """There is a form in which it is to have all of that, from that image."""
+        config = self.environment.containers.made_with.get(event.id) if event.what is What.MADE else None
+        wanted = {self._of(one) for one in self._forms(event)}
+        if config is None or not wanted:
+            return
+        named = {name for one in wanted for name, _ in one.variables}
+        paths = {
+            path for form in self.environment.forms.of(event.uid) for path in _paths(form.all_containers)
+        }
+        made = _Own(
+            config.args,
+            frozenset((name, value) for name, value in config.env.items() if name in named),
+            frozenset(one.container_path for one in config.mounts if one.container_path in paths),
+        )
+        assert made in wanted, (
+            f"{event.uid}/{event.name} is made with {_words(made)}; "
+            f"it is to have {' or '.join(map(_words, wanted))}"
+        )
+        strange = [
+            one.host_path
+            for one in config.mounts
+            if one.container_path == f"/{OWN}" and event.uid not in one.host_path.split("/")
+        ]
+        assert not strange, f"{event.uid}/{event.name} is made with {strange[0]}, which is another pod's"
+
+    def _forms(self, event: Event) -> Iterator[Container]:
+        image = self.environment.containers.image_of(event.id)
+        for form in self.environment.forms.of(event.uid):
+            for one in (*form.all_containers, *form.ephemeral_containers):
+                if (one.name, one.image) == (event.name, image):
+                    yield one
+
+    def _of(self, container: Container) -> _Own:
+        return _Own(
+            container.args,
+            frozenset((one.name, one.value) for one in container.variables),
+            frozenset(_paths((container,))),
+        )
+
+
+def _paths(containers: tuple[Container, ...]) -> Iterator[str]:
+    return (use.path for one in containers for use in one.volumes)
+
+
+def _words(own: _Own) -> str:
+    variables = (f"{name}={value}" for name, value in sorted(own.variables))
+    return " ".join([*own.args, *variables, *sorted(own.volumes)]) or "nothing"
+
+
+class CommandsAreTheirs(Guarantee):
+    """Guarantee 4."""
+
+    words = "probes and hooks run in the container that they are written for"
+
+    def heard(self, event: Event, /) -> None:
+        """A command that names a container runs in no other one."""
+        if isinstance(event.value, Ran):
+            whose = event.value.whose
+            assert whose in {"", event.name}, (
+                f"{event.value.command} of {whose} is run in {event.uid}/{event.name}"
+            )
