@@ -98,7 +98,7 @@ def _in_new_sandbox(draft: Draft, need: SandboxNeed) -> None:
     starting: list[Container] = []
     for one in pod.containers:
         latest = newest.get(one.name)
-        is_done = latest is not None and latest.succeeded and latest.id not in draft.seen.owed
+        is_done = latest is not None and latest.succeeded and not draft.is_owed(latest)
         if pod.restart_policy is _POLICY_ON_FAILURE and is_done:
             draft.why[one.name] = Why.SUCCEEDED
         else:
@@ -211,7 +211,7 @@ def _may_restart(draft: Draft, latest: Latest | None) -> tuple[Why, bool]:
     if latest.state is _CREATED:
         return Why.CREATED, True
     policy = draft.pod.restart_policy
-    if latest.id in draft.seen.owed:
+    if draft.is_owed(latest):
         return Why.ENDED, True
     if policy is _POLICY_NEVER:
         return (Why.SUCCEEDED if latest.succeeded else Why.STAYS_ENDED), False

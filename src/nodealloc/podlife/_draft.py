@@ -83,6 +83,10 @@ class Draft:
         for one in containers:
             self.why.setdefault(one.name, why)
 
+    def is_owed(self, latest: Latest) -> bool:
+        """Whether it was stopped to start again, so that how it ended says nothing of that."""
+        return (latest.id or latest.kept_id) in self.seen.owed
+
     def is_changed(self, latest: Latest) -> bool:
         """Whether a container that runs was made from something else than what is wanted."""
         report = latest.report

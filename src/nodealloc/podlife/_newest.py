@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
     from nodealloc.podlife._plan import PodSeen
-    from nodealloc.runtime import ContainerReport, Exit
+    from nodealloc.runtime import ContainerEnd, ContainerReport, Exit
 
 __all__ = ["Latest", "Looked", "look"]
 
@@ -24,12 +24,13 @@ _OOM: Final = "OOMKilled"
 
 
 class Latest(NamedTuple):
-    """The newest instance of one container; its report is None where only its end is kept."""
+    """The newest instance of one container; its report is None where only its end is kept, by its id."""
 
     state: RunState
     exit: Exit | None
     reason: str
     report: ContainerReport | None
+    kept_id: str = ""
 
     @property
     def id(self) -> str:
@@ -60,7 +61,7 @@ class Looked(NamedTuple):
 
 
 def look(seen: PodSeen, names: Container[str], /, *, keeps_ends: bool) -> Looked:
-    """Take the first report of each name; kept ends stand in for records that are gone.
+    """Take the first report of each name; kept ends stand in for records that are gone, newer ones as well.
 
     Args:
         seen: What is known of the pod.
@@ -80,6 +81,14 @@ def look(seen: PodSeen, names: Container[str], /, *, keeps_ends: bool) -> Looked
             older.append(one)
     if keeps_ends:
         for name, end in seen.ends.items():
-            if name not in newest:
-                newest[name] = Latest(_EXITED, end.exit, end.reason, None)
+            known = newest.get(name)
+            if known is None or _is_before(known, end):
+                newest[name] = Latest(_EXITED, end.exit, end.reason, None, seen.end_ids.get(name, ""))
     return Looked(newest, older)
+
+
+def _is_before(known: Latest, end: ContainerEnd) -> bool:
+    """Whether an instance has ended that was followed by one of which no more than its end is kept."""
+    if known.state is not _EXITED or known.report is None:
+        return False
+    return known.report.record.attempt < end.attempt

@@ -106,6 +106,7 @@ class PodSeen:
         started: The same of its startup probe.
         completed: Init containers that are known to have succeeded in the present sandbox.
         ends: Container name to its newest end, kept from before the runtime forgot it.
+        end_ids: Container name to the runtime's id of that instance.
         held: Container name to what its start waits for.
         resized: Container id to the `Definitions.resources` that it was given since it was made.
         owed: Ids of instances that were stopped to start again: how they ended says nothing of that.
@@ -117,6 +118,7 @@ class PodSeen:
     started: Mapping[str, bool] = attrs.field(factory=Frozen[str, bool], validator=freeze)
     completed: frozenset[str] = frozenset()
     ends: Mapping[str, ContainerEnd] = attrs.field(factory=Frozen[str, ContainerEnd], validator=freeze)
+    end_ids: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     held: Mapping[str, Held] = attrs.field(factory=Frozen[str, Held], validator=freeze)
     resized: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     owed: frozenset[str] = frozenset()

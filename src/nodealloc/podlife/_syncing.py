@@ -187,6 +187,7 @@ def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSe
         started=_NOTHING if verdicts is None else verdicts.started,
         completed=_completed(record, report),
         ends=turn.observed.ends,
+        end_ids=turn.observed.end_ids,
         held=held_starts(turn, record),
         resized=record.resized,
         owed=frozenset(record.owed.values()) if record.owed else _NO_IDS,

@@ -119,3 +119,21 @@ def test_whether_a_start_is_owed_over_an_agents_restart(rules: Rules, running: l
     node.lives.heard()
     node.after(5)
     assert node.running() == running
+
+
+def test_a_start_is_owed_though_the_record_of_what_was_stopped_is_gone() -> None:
+    """How it ended is kept by its id, and for what it was asked to as well."""
+    node = up(Rules(), RestartPolicy.ON_FAILURE)
+    made = node.id_of("app")
+    node.executor.held.add("start")
+    node.verdicts.put("u", Verdicts(alive={made: False}))
+    node.after(2)
+    assert node.running() == []
+    node.verdicts.drop("u")
+    node.runtime.lose_records(made)
+    node.after(2)
+    node.kill_agent()
+    node.lives.put(pod(policy=RestartPolicy.ON_FAILURE))
+    node.lives.heard()
+    node.after(5)
+    assert node.running() == ["app#1"]

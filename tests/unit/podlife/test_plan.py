@@ -334,6 +334,18 @@ def test_kept_ends_stand_for_records_that_are_gone() -> None:
     assert plan_pod(pod("app"), seen).starts == ("app",)
 
 
+def test_an_end_whose_record_is_gone_stands_before_records_of_instances_that_were_before_it() -> None:
+    """That an earlier one was stopped to start again says nothing of the one that did."""
+    ended, lost = ran("app", ended=OK), ContainerEnd(name="app", attempt=1, exit=UNSEEN)
+    seen = PodSeen(
+        report=report(ended), ends={"app": lost}, end_ids={"app": "gone"}, owed=frozenset({ended.record.id})
+    )
+    assert plan_pod(pod("app", policy="Never"), seen).ends
+    assert plan_pod(pod("app", policy="Never"), attrs.evolve(seen, ends={})).starts == ("app",)
+    owed = attrs.evolve(seen, owed=frozenset({"gone"}))
+    assert plan_pod(pod("app", policy="Never"), owed).starts == ("app",)
+
+
 @pytest.mark.parametrize(("policy", "starts"), [("Always", True), ("OnFailure", True), ("Never", False)])
 def test_an_end_that_nobody_saw_is_no_success(policy: str, starts: bool) -> None:
     """OnFailure runs it again; Never leaves it."""
