@@ -20,6 +20,7 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, RestartPolicy
+from nodealloc.runtime import RuntimeRefusedError
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deletion, Environment, Event, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
@@ -29,7 +30,12 @@ from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, STARTED
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
-from nodealloc.testing.simulation.node._running import AttemptsOnce, NothingWithoutReason, OneDeadline
+from nodealloc.testing.simulation.node._running import (
+    AttemptsOnce,
+    FinishedStays,
+    NothingWithoutReason,
+    OneDeadline,
+)
 from nodealloc.testing.simulation.node._slowness import StartupFirst
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from nodealloc.testing.simulation.node._statuses import ReadinessStands, ReadyFallsFirst
@@ -473,3 +479,41 @@ def test_only_a_call_that_was_begun_twice_asks_again_whether_a_container_has_sta
         checker.heard(asked)
     with pytest.raises(AssertionError, match="is asked whether it has started, and was told to have"):
         checker.heard(asked)
+
+
+@pytest.mark.parametrize(("probe_fails", "starts"), [(True, True), (False, False)])
+def test_who_was_to_be_ended_for_its_probe_starts_again_though_it_left_before_with_0(
+    *, probe_fails: bool, starts: bool
+) -> None:
+    """Whoever asked had not heard that it had ended, and heard of one failure more."""
+    scene = Scene()
+    scene.environment.events.listen(FinishedStays(scene.environment).heard)
+    probe = Probe(exec=ExecAction(command=(LIVE,)), failure_threshold=2)
+    container = attrs.evolve(APP, liveness_probe=probe)
+    scene.wants(container=container, restart_policy=RestartPolicy.ON_FAILURE)
+    made = scene.runs()
+    if probe_fails:
+        scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(LIVE, "1"))
+    scene.crashes(made, 0)
+    with pytest.raises(RuntimeRefusedError):
+        scene.environment.containers.run_command(made, (LIVE,), 1.0)
+    with contextlib.nullcontext() if starts else pytest.raises(AssertionError, match="after it succeeded"):
+        scene.runs(attempt=1)
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_what_was_stopped_for_its_probe_is_due_to_start_again_whatever_it_left_with(code: int) -> None:
+    """By its policy alone what leaves with 0 would be done."""
+    scene = Scene()
+    scene.environment.only_ends = True
+    scene.environment.events.listen(RestartsCome(scene.environment).heard)
+    probe = Probe(exec=ExecAction(command=(LIVE,)), failure_threshold=1)
+    container = attrs.evolve(APP, liveness_probe=probe)
+    scene.wants(container=container, restart_policy=RestartPolicy.ON_FAILURE)
+    made = scene.runs()
+    scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(LIVE, "1"))
+    scene.ends(made, 30.0)
+    scene.crashes(made, code)
+    scene.clock.advance(11.0)
+    with pytest.raises(AssertionError, match="u/app has ended, its wait is over, and 11 s later it does not"):
+        scene.wants("v")

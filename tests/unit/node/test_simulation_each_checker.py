@@ -82,6 +82,51 @@ def fetched_again(scene: Scene) -> None:
     scene.environment.containers.fetch(IMAGE, was_there=True)
 
 
+def unwell_for_long(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    probe = attrs.evolve(probed(LIVE), failure_threshold=2, timeout_seconds=1)
+    scene.wants(container=attrs.evolve(APP, liveness_probe=probe))
+    made = scene.runs()
+    for _ in range(2):
+        scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(LIVE, "1"))
+    scene.clock.advance(20.0)
+    scene.wants("v")
+
+
+def stays_stopped(scene: Scene) -> None:
+    """Another image is wanted of it, and it leaves with 0."""
+    scene.wants(restart_policy=RestartPolicy.NEVER)
+    made = scene.runs()
+    other = attrs.evolve(APP, image="busybox:2")
+    scene.environment.edit(attrs.evolve(scene.environment.known["u"], containers=(other,)), "app")
+    scene.ends(made, 0.0)
+
+
+def never_comes(scene: Scene) -> None:
+    scene.wants()
+
+
+def never_runs(scene: Scene) -> None:
+    scene.wants(restart_policy=RestartPolicy.NEVER)
+    scene.runs(starts=False)
+    scene.told(containers=(ContainerStatus(name="app", state=ContainerWaiting(reason="ContainerCreating")),))
+
+
+def ends_for_good(scene: Scene) -> None:
+    """With policy OnFailure it does not, where it fails."""
+    scene.wants(restart_policy=RestartPolicy.ON_FAILURE)
+    scene.crashes(scene.runs())
+    ended = ContainerTerminated(exit=Exited(code=7))
+    scene.told(containers=(ContainerStatus(name="app", state=ended),))
+
+
+def two_sandboxes(scene: Scene) -> None:
+    scene.wants()
+    scene.runs()
+    config = SandboxConfig(pod=PodIdentity.of(scene.environment.known["u"]), hostname="u", attempt=1)
+    scene.environment.containers.run_sandbox(config)
+
+
 def made_with(path: str, *, host_path: str = "/pods/u/own", env: str = IMAGE) -> Callable[[Scene], None]:
     """With a variable, and a mount; it is to have its image's name, and the pod's own volume."""
 
@@ -1037,6 +1082,14 @@ BROKEN = {
     "MadeOfTheirOwn volumes": Broken(
         made_with("/own", host_path="/pods/v/own"), r"u/app is made with /pods/v/own, which is another pod's"
     ),
+    "StoppedStartAgain": Broken(
+        stays_stopped, r"u/app \(container-2\) was asked to end, and does not start again", "settled"
+    ),
+    "UnwellGoSoon": Broken(unwell_for_long, r"container-2 of u is unwell for long, and nobody asks it"),
+    "WantedRuns": Broken(never_comes, r"u is wanted, and never had a sandbox", "settled"),
+    "WantedRuns containers": Broken(never_runs, r"u/app is wanted and does not run, and nobody", "settled"),
+    "WantedRuns restarts": Broken(ends_for_good, r"u/app is wanted and does not run, and nobody", "settled"),
+    "OneSandbox": Broken(two_sandboxes, r"u has several sandboxes that are ready: sandbox-1,", "settled"),
     "CommandsAreTheirs": Broken(anothers_probe, r"ready of other is run in u/app"),
     "RestartsCome": Broken(restarts_come, r"u/app has ended, its wait is over"),
     "EndsInTime": Broken(deleted_long_ago, r"runs, and the grace that was read is long over"),

@@ -19,6 +19,7 @@ class Behaviour:
         code: With what it then ends.
         leaves_s: Seconds that it takes to leave once it is asked to; infinite for
             one that has to be killed.
+        leaves_with: The code with which it leaves where it was asked to.
         answers_s: Seconds that a command of a probe takes in it.
         hooks_s: Seconds that a hook takes, by its command; those that are absent take as long as a probe.
         fails: Commands that fail in it from the beginning.
@@ -27,6 +28,7 @@ class Behaviour:
     runs_s: float
     code: int
     leaves_s: float
+    leaves_with: int = 143
     answers_s: float = 0.0
     hooks_s: tuple[tuple[str, float], ...] = ()
     fails: frozenset[str] = frozenset()

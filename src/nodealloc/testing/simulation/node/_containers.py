@@ -112,8 +112,7 @@ class SimulatedContainers(FakeContainerRuntime):
             one = self._containers.get(container_id)
             if one is not None and one.record.state is RunState.RUNNING:
                 self._now_unix_s = wall_s - (now_s - due_s)
-                by_signal = code > 128
-                self._ends(container_id, Exited(code=code, signal=code - 128 if by_signal else None), due_s)
+                self._ends(container_id, _exited(code), due_s)
         self._now_unix_s = wall_s
 
     def start_container(self, container_id: str, /) -> None:
@@ -148,11 +147,11 @@ class SimulatedContainers(FakeContainerRuntime):
         if one is None or one.record.state is not RunState.RUNNING:
             return 0.0
         self._say(attrs.evolve(self._event(What.SIGNALLED, container_id, grace_s), asked_s=asked_s))
-        leaves_s = self._behaviours.get(container_id, Behaviour(runs_s=0, code=0, leaves_s=0)).leaves_s
-        takes_s = max(0.0, min(grace_s, leaves_s))
-        code = 143 if leaves_s <= grace_s and grace_s > 0 else 137
+        does = self._behaviours.get(container_id, Behaviour(runs_s=0, code=0, leaves_s=0))
+        takes_s = max(0.0, min(grace_s, does.leaves_s))
+        code = does.leaves_with if does.leaves_s <= grace_s and grace_s > 0 else 137
         if takes_s == 0.0:
-            self._ends(container_id, Exited(code=code, signal=code - 128), self._clock.awake_s)
+            self._ends(container_id, _exited(code), self._clock.awake_s)
         else:
             self._end_at(container_id, self._clock.awake_s + takes_s, code)
         return takes_s
@@ -235,6 +234,10 @@ class SimulatedContainers(FakeContainerRuntime):
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; it fails in a container that is unwell in that way."""
         self.catch_up()
+        one = self._containers.get(container_id)
+        if one is not None and one.record.state is not RunState.RUNNING:
+            # Whoever asks has not heard of its end yet, and hears of a failure.
+            self.ran(container_id, Ran.of(command, "refused"))
         result = super().run_command(container_id, command, timeout_s)
         code = 1 if command[0] in self.unwell.get(container_id, ()) else result.code
         self.ran(container_id, Ran.of(command, str(code)))
@@ -414,3 +417,8 @@ class SimulatedContainers(FakeContainerRuntime):
             attempt=record.attempt,
             value=value,
         )
+
+
+def _exited(code: int) -> Exited:
+    """As runtimes tell it."""
+    return Exited(code=code, signal=code - 128 if code > 128 else None)

@@ -9,11 +9,11 @@ from nodealloc.podfacts import Exited, PodStatus
 from nodealloc.podspec import Container, Probe, PullPolicy, RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
 from nodealloc.testing.simulation.node._in_time import Owed
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP, STARTED
 
-__all__ = ["DeadlinesEnd", "EditsAreMade", "HooksAreRun", "ProbesGoOn", "RestartsCome"]
+__all__ = ["DeadlinesEnd", "EditsAreMade", "HooksAreRun", "ProbesGoOn", "RestartsCome", "StoppedStartAgain"]
 
 _EARLY_S = 1.0
 """Deadlines are in whole seconds."""
@@ -216,6 +216,42 @@ class ProbesGoOn(Guarantee):
                     )
 
 
+class StoppedStartAgain(ProbesHeard):
+    """Guarantee 1: an end that the agent itself brought about is none that a restart policy speaks of."""
+
+    words = "when all is quiet, a container that was asked to end to start again has, whatever it left with"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._stopped: dict[tuple[str, str], str] = {}
+
+    def heard(self, event: Event, /) -> None:
+        """Who ended for that, and who started since."""
+        self.hear_probe(event)
+        self.hear_stop(event)
+        key = (event.uid, event.name)
+        if event.what is What.ENDED and event.id in self.stopped_alone and self._starts_again(event):
+            self._stopped[key] = event.id
+        elif event.what is What.STARTED:
+            self._stopped.pop(key, None)
+
+    def _starts_again(self, event: Event) -> bool:
+        """Whether it is one that starts again: for another image whatever the policy, else by that."""
+        pod, container = self.pod(event.uid), self.container(event)
+        if pod is None or container not in pod.containers:
+            return False
+        return pod.restart_policy is not RestartPolicy.NEVER or self.is_outdated(event)
+
+    def settled(self) -> None:
+        """By now it did, unless its pod was ended for a reason that is told."""
+        environment = self.environment
+        for (uid, name), made in self._stopped.items():
+            told = environment.told.get(uid)
+            is_wanted = any(uid in pods for pods in environment.pods.values())
+            ends = uid in environment.deletions or environment.overdue_s(uid) > 0 or (told and told.reason)
+            assert ends or not is_wanted, f"{uid}/{name} ({made}) was asked to end, and does not start again"
+
+
 class RestartsCome(RoomHeard):
     """Guarantee 1: the back-off of restarts has an end, and goes on through restarts of the agent."""
 
@@ -238,6 +274,8 @@ class RestartsCome(RoomHeard):
         """It starts in time."""
         if not self.environment.only_ends:
             return
+        self.hear_probe(event)
+        self.hear_stop(event)
         key = (event.uid, event.name)
         if isinstance(event.value, Ran) and event.value.command == POST_START:
             # While the hook of one container runs, no other one of its pod starts.
@@ -304,8 +342,9 @@ class RestartsCome(RoomHeard):
         if any(one.image_pull_policy is PullPolicy.ALWAYS for one in pod.containers):
             return False  # it waits until its image was fetched once more
         policy = pod.restart_policy
-        failed = event.value != Exited(code=0)
-        return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and failed)
+        # What is asked to end to start again may leave with 0.
+        fails = event.value != Exited(code=0) or event.id in self.stopped_alone
+        return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and fails)
 
 
 def _probes(container: Container) -> list[Probe]:

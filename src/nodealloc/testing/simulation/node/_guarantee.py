@@ -151,11 +151,22 @@ def id_told(told: str | None) -> str:
 
 
 class ProbesHeard(Guarantee):
-    """One that knows which containers may be killed since a probe says so."""
+    """One that knows which containers may be killed since a probe says so.
+
+    Attributes:
+        stopped_alone: Ids of containers that were asked to end though their pods may go on: how they
+            end says nothing of whether they start again.
+    """
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._failed: Counter[tuple[str, str]] = Counter()
+        self.stopped_alone: set[str] = set()
+
+    def hear_stop(self, event: Event) -> None:
+        """Who is asked to end alone; `heard` calls it besides `hear_probe`."""
+        if event.what is What.SIGNALLED and event.uid not in self.environment.read and self.ends_alone(event):
+            self.stopped_alone.add(event.id)
 
     def hear_probe(self, event: Event) -> None:
         """Count what a probe answered; `heard` calls it."""

@@ -9,6 +9,7 @@ from nodealloc.testing.simulation.node._clearing import (
     RecordsGoFirst,
     StoreIsWhole,
 )
+from nodealloc.testing.simulation.node._coming import OneSandbox, WantedRuns
 from nodealloc.testing.simulation.node._conditions import ConditionsFollow
 from nodealloc.testing.simulation.node._counting import ProbesCount
 from nodealloc.testing.simulation.node._devices import (
@@ -24,6 +25,7 @@ from nodealloc.testing.simulation.node._duties import (
     HooksAreRun,
     ProbesGoOn,
     RestartsCome,
+    StoppedStartAgain,
 )
 from nodealloc.testing.simulation.node._editing import AmountsArrive, EditsTakeNothing
 from nodealloc.testing.simulation.node._ending import (
@@ -51,6 +53,7 @@ from nodealloc.testing.simulation.node._in_time import (
     MadeAsWanted,
     ProbesInTime,
     StrangersGo,
+    UnwellGoSoon,
 )
 from nodealloc.testing.simulation.node._making import (
     CommandsAreTheirs,
@@ -172,6 +175,9 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     HooksAreRun,
     ProbesGoOn,
     RestartsCome,
+    StoppedStartAgain,
+    WantedRuns,
+    OneSandbox,
     EndsInTime,
     HearsInTime,
     HooksOnce,
@@ -182,6 +188,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     ProbesInTime,
     ProbesCount,
     StrangersGo,
+    UnwellGoSoon,
     PhaseIsTrue,
     ConditionsFollow,
     StartupIsEarned,

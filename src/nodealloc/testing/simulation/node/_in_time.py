@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 
 from nodealloc.podspec import Probe
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
 
-__all__ = ["EndsInTime", "HearsInTime", "HooksOnce", "MadeAsWanted", "Owed", "ProbesInTime", "StrangersGo"]
+__all__ = [
+    "EndsInTime",
+    "HearsInTime",
+    "HooksOnce",
+    "MadeAsWanted",
+    "Owed",
+    "ProbesInTime",
+    "StrangersGo",
+    "UnwellGoSoon",
+]
 
 _SOON_S = 6.0
 """So long what is to be done may take: a listing, a plan, a call."""
@@ -254,6 +264,46 @@ class ProbesInTime(ProbesHeard):
 
 def _command(probe: Probe | None) -> str:
     return "" if probe is None or probe.exec is None else probe.exec.command[0]
+
+
+class UnwellGoSoon(RoomHeard):
+    """Ours: what liveness and startup probes are for, while all goes well."""
+
+    words = "a container whose liveness or startup probe has failed as often as it may is asked to end soon"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
+        self._row: Counter[tuple[str, str]] = Counter()
+        self._ends: set[str] = set()
+
+    def heard(self, event: Event, /) -> None:
+        """Who has failed so often in a row, in one life of the agent."""
+        if not self.environment.only_ends:
+            return
+        if event.what is What.KILLED:
+            # Of answers that nobody wrote down the next one knows nothing.
+            self._row.clear()
+            self._owed = Owed(self.environment)
+        elif event.what in {What.SIGNALLED, What.ENDED}:
+            self._ends.add(event.id)
+        elif isinstance(event.value, Ran):
+            self._ends |= {event.id} if event.value.command == PRE_STOP else set()
+            self._count(event, event.value)
+        for one, uid in self._owed.overdue(event.at_s):
+            goes_on = any(uid in pods for pods in self.environment.pods.values())
+            ends = uid in self.environment.deletions or self.environment.overdue_s(uid) > -_SOON_S
+            if goes_on and not ends and not self.is_victim(uid):
+                assert one in self._ends, f"{one} of {uid} is unwell for long, and nobody asks it to end"
+
+    def _count(self, event: Event, ran: Ran) -> None:
+        key, container = (event.id, ran.command), self.container(event)
+        self._row[key] = self._row[key] + 1 if ran.came_of_it == "1" else 0
+        for probe in () if container is None else (container.liveness_probe, container.startup_probe):
+            if probe is None or _command(probe) != ran.command or event.id in self._ends:
+                continue
+            if self._row[key] == probe.failure_threshold:
+                self._owed.owe(event.at_s + probe.timeout_seconds + _SOON_S, event.id, event.uid)
 
 
 class StrangersGo(Guarantee):

@@ -19,7 +19,8 @@ __all__ = ["Outages"]
 _LEAST_S, _MEAN_S, _MOST_S = 5.0, 30.0, 120.0
 """So long a runtime is away at least, on an average, and at most."""
 _UNKNOWN_S = (5.0, 60.0)
-"""So long it does not know how a container is."""
+"""So long it does not know how a container is; of some it never knows that again, until they have ended."""
+_FOR_EVER = 0.3
 
 
 class Outages:
@@ -166,7 +167,8 @@ class Outages:
             self._containers.vanish(made)
         elif chance.strikes("state is unknown"):
             self.excused.add(made)
-            self._unknown_until_s[made] = self._clock.awake_s + chance.rng.uniform(*_UNKNOWN_S)
+            spell_s = math.inf if chance.rng.random() < _FOR_EVER else chance.rng.uniform(*_UNKNOWN_S)
+            self._unknown_until_s[made] = self._clock.awake_s + spell_s
             self._happen(What.UNSURE, made, one.record.name)
 
     def _end(self, container_id: str, chance: Chance) -> None:

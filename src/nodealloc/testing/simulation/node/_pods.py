@@ -217,11 +217,19 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
     if init is not None and not init.restartable:
         fails = not is_calm and rng.random() < 0.2
         return Behaviour(runs_s=rng.uniform(0.1, 20.0), code=1 if fails else 0, leaves_s=leaves_s)
+    leaves_with = rng.choice((143, 143, 0))
     if pod.active_deadline_seconds is not None:
         leaves_s = rng.choice((3.0, 20.0, _FOREVER, _FOREVER))
     if is_calm:
         hooks_s = ((PRE_STOP, rng.choice(_HOOKS_S)),)
-        return Behaviour(runs_s=_FOREVER, code=0, leaves_s=leaves_s, answers_s=answers_s, hooks_s=hooks_s)
+        return Behaviour(
+            runs_s=_FOREVER,
+            code=0,
+            leaves_s=leaves_s,
+            leaves_with=leaves_with,
+            answers_s=answers_s,
+            hooks_s=hooks_s,
+        )
     ends, mean_s = rng.random() < 0.4, rng.choice((60.0, 60.0, 60.0, 0.5))
     if pod.uid.endswith(_LOOPS) and container == "app-0":
         ends, mean_s = True, 0.5
@@ -229,6 +237,7 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
         runs_s=rng.expovariate(1 / mean_s) if ends else _FOREVER,
         code=rng.choice((0, 0, 1, 2)),
         leaves_s=leaves_s,
+        leaves_with=leaves_with,
         answers_s=answers_s,
         hooks_s=((PRE_STOP, rng.choice(_HOOKS_S)), (POST_START, rng.choice(_HOOKS_S[:-1]))),
         fails=frozenset(one for one in (STARTED, POST_START, PRE_STOP) if rng.random() < 0.2),
@@ -309,7 +318,7 @@ def _started(rng: random.Random, container: Container) -> Container:
     if not container.restartable:
         return container
     name = container.name
-    started = _probe(STARTED, name, period_s=2, failures=3) if rng.random() < 0.3 else None
+    started = _probe(STARTED, name, period_s=2, failures=3) if rng.random() < 0.5 else None
     alive = _probe(LIVE, name, period_s=3, failures=3) if rng.random() < 0.6 else None
     return attrs.evolve(container, startup_probe=started, liveness_probe=alive)
 

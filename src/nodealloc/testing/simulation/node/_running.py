@@ -63,7 +63,7 @@ class AttemptsOnce(StartsHeard):
         self.hear_start(event)
 
 
-class FinishedStays(Guarantee):
+class FinishedStays(ProbesHeard):
     """Guarantees 1 and 8."""
 
     words = "what its policy does not restart never runs again"
@@ -72,10 +72,13 @@ class FinishedStays(Guarantee):
         super().__init__(environment)
         self._started: set[tuple[str, str, str]] = set()
         self._succeeded: set[tuple[str, str]] = set()
+        self._newest: dict[tuple[str, str], Event] = {}
         self._told = set[tuple[str, str]]()
 
     def heard(self, event: Event, /) -> None:
-        """A start is allowed by the pod's policy."""
+        """A start is allowed by the pod's policy, or by what it was asked to end for."""
+        self.hear_probe(event)
+        self.hear_stop(event)
         self._told |= _successes(event)
         pod, container = self.pod(event.uid), self.container(event)
         if event.what is What.SANDBOX_MADE and pod is not None:
@@ -85,11 +88,15 @@ class FinishedStays(Guarantee):
         key = (event.uid, event.name)
         # What is to run from another image is another container, of which no policy speaks.
         first = (*key, self.environment.containers.image_of(event.id))
-        if event.what is What.ENDED and event.value == Exited(code=0):
+        if event.what is What.ENDED and event.value == Exited(code=0) and event.id not in self.stopped_alone:
             self._succeeded.add(key)
+            self._newest[key] = event
         if event.what is What.FORGOT:  # perhaps nobody looked in time
             self._succeeded -= {key} - self._told
         if event.what is What.STARTED:
+            if key in self._newest and self.failed_probes(self._newest[key]):
+                # It was to be ended for its probe, which was asked once more before its end was heard of.
+                self._succeeded.discard(key)
             if pod.restart_policy is RestartPolicy.NEVER:
                 assert first not in self._started, f"{event.uid}/{event.name} starts again under policy Never"
             if pod.restart_policy is RestartPolicy.ON_FAILURE:
