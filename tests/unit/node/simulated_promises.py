@@ -145,8 +145,8 @@ PROMISES = {
     "failed-gone-is-done": Change(
         "what failed, and whose record is gone, counts as done",
         "podlife/_newest.py",
-        "                newest[name] = Latest(_EXITED, end.exit, end.reason, None)",
-        "                newest[name] = Latest(_EXITED, Exited(code=0), end.reason, None)",
+        "newest[name] = Latest(_EXITED, end.exit, end.reason, None,",
+        "newest[name] = Latest(_EXITED, Exited(code=0), end.reason, None,",
         "runtimes",
     ),
     "waits-without-end": Change(
