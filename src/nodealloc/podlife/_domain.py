@@ -28,13 +28,14 @@ from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._look import later
 from nodealloc.podlife._looking import Deciding, at_its_pace
+from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
-from nodealloc.podlife._syncing import Next, sync
+from nodealloc.podlife._syncing import sync
 from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodKnown, PodListing

@@ -21,13 +21,13 @@ from nodealloc.podlife._details import (
 from nodealloc.podlife._grace import effective_grace_s, stops_after
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._look import later
+from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._ports import Preparation
 from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import stop_sandbox
 from nodealloc.podlife._stops import Due, containers_of, steps_to_stop
-from nodealloc.podlife._syncing import Next
 from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podspec import Pod, is_static
 

@@ -16,9 +16,9 @@ import attrs
 from nodealloc._frozen import Frozen
 from nodealloc.podlife._details import Prune, Resize
 from nodealloc.podlife._look import Decided, Look, StartFailure, later
+from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._record import PodRecord
-from nodealloc.podlife._syncing import Next
 from nodealloc.runtime import RunState
 
 __all__ = ["at_its_pace"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 
@@ -49,7 +48,8 @@ from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._rules import Rules
-from nodealloc.podlife._stops import containers_of, left_to_end_s
+from nodealloc.podlife._stop_calls import StopCalls
+from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podlife._worlds import Worlds
 from nodealloc.podspec import Container, Pod, is_static
@@ -125,8 +125,7 @@ class Performer:
         self._rules = rules
         self._images = ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials)
         self._failed_pulls = FailedPulls(policy.pulls)
-        # Of each container that was asked to end whether it may have heard of that.
-        self._may_have_heard: dict[str, bool] = {}
+        self._stops = StopCalls(runtime, worlds, clock, policy, rules)
 
     def perform(
         self, step: Step[Detail], cancel: Cancel, /
@@ -178,7 +177,7 @@ class Performer:
             case Hook():
                 return self._hook(self._record(uid), detail, cancel)
             case StopContainer():
-                self._stop(uid, detail)
+                self._stops.stop(uid, detail)
             case StopSandbox():
                 with contextlib.suppress(NoSuchRecordError):
                     self._runtime.stop_sandbox(detail.sandbox_id)
@@ -342,26 +341,6 @@ class Performer:
             said = error_words(error)
         reason = "FailedPostStartHook" if is_post else "FailedPreStopHook"
         return Acted(failure=StartFailure(reason=reason, message=said) if said else None)
-
-    def _stop(self, uid: str, detail: StopContainer) -> None:
-        keeps, cid = self._rules.keeps_deadline, detail.container_id
-        left_s = left_to_end_s(detail, self._worlds.pods.get(uid), self._clock.monotonic_s())
-        before = self._may_have_heard.get(cid)
-        if before is False:
-            # It has not heard of its end yet: it gets what is kept for that, by a kubelet all of the grace.
-            left_s = max(left_s, self._policy.kept_s(detail.grace_s) if keeps else detail.grace_s)
-        if not keeps and not detail.kills:
-            left_s = max(float(math.ceil(left_s)), self._policy.term_s)
-        self._may_have_heard[cid] = True
-        try:
-            with contextlib.suppress(NoSuchRecordError):
-                self._runtime.stop_container(cid, left_s)
-        except Exception as error:
-            # Another call may be under way since before it, with more time.
-            if not (before or isinstance(error, UncertainError)):
-                self._may_have_heard[cid] = False
-            raise
-        self._may_have_heard.pop(cid, None)
 
     def _remove(self, detail: Remove | Prune) -> None:
         for one in detail.containers:

@@ -10,17 +10,15 @@ from nodealloc._frozen import Frozen, extended
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._actions import plan_pod, stops_of
 from nodealloc.podlife._definitions import Definitions
-from nodealloc.podlife._details import (
-    Detail,
-    LifePolicy,
-    MakeReady,
-)
-from nodealloc.podlife._forms import in_form, unready
+from nodealloc.podlife._details import Detail, LifePolicy
+from nodealloc.podlife._forms import in_form
 from nodealloc.podlife._grace import kill_grace_s, stops_after
 from nodealloc.podlife._look import Decided
+from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason, Why
 from nodealloc.podlife._ports import LifeVerdicts, Preparation
+from nodealloc.podlife._preparing import prepared, with_coming
 from nodealloc.podlife._pruning import prune
 from nodealloc.podlife._record import HookState, PodRecord, Stopping
 from nodealloc.podlife._rules import Rules
@@ -30,7 +28,7 @@ from nodealloc.podlife._waiting import held_starts, telling_of_waits
 from nodealloc.podspec import Pod
 from nodealloc.runtime import PodReport, RunState
 
-__all__ = ["Next", "sync"]
+__all__ = ["sync"]
 
 _EDITED: Final = frozenset({Why.CHANGED, Why.NOT_NAMED})
 """Why a container is stopped for an edit."""
@@ -38,25 +36,6 @@ _EDITED: Final = frozenset({Why.CHANGED, Why.NOT_NAMED})
 _NOTHING: Final[Mapping[str, bool]] = Frozen[str, bool]()
 _NO_IDS: Final = frozenset[str]()
 _NOBODY: Final[Mapping[str, frozenset[str]]] = Frozen[str, frozenset[str]]()
-
-
-@attrs.frozen(kw_only=True)
-class Next:
-    """What is next for a pod.
-
-    Attributes:
-        record: What is to be remembered first.
-        steps: What to do.
-        again_at_s: When to look again though nothing changes.
-        is_over: Nothing of it is running, or will run: it has to end.
-        decided: What a kubelet does of it before it decides anything else; None where that was not asked.
-    """
-
-    record: PodRecord
-    steps: tuple[Step[Detail], ...] = ()
-    again_at_s: float | None = None
-    is_over: bool = False
-    decided: Decided | None = None
 
 
 def sync(
@@ -79,11 +58,11 @@ def sync(
     """
     turn = Turn(uid=uid, observed=observed, now_s=now_s, policy=policy, rules=rules, tries_again=tries_again)
     parts = tuple([one.name for one in preparations])
-    preparing = _prepare(turn, record, unready(record, parts), is_at_parts=is_at_parts)
+    preparing = prepared(turn, record, parts, is_at_parts=is_at_parts)
     if preparing is not None:
         record = preparing.record
     if not observed.is_current:
-        return _beside(turn, preparing or Next(record=record), parts, is_at_parts=is_at_parts)
+        return with_coming(turn, preparing or Next(record=record), parts, is_at_parts=is_at_parts)
     record = _learnt(record, observed, now_s, rules)
     definitions = record.definitions or Definitions.of(record.pod)
     plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=rules)
@@ -126,7 +105,7 @@ def sync(
         steps += (*more, *resizes(turn, plan, definitions))
     decided = None if preparing is not None else _decided(turn, plan, to_stop)
     answer = Next(record=record, steps=steps, again_at_s=min(moments, default=None), decided=decided)
-    return _beside(turn, answer, parts, is_at_parts=is_at_parts)
+    return with_coming(turn, answer, parts, is_at_parts=is_at_parts)
 
 
 def _bound(turn: Turn, record: PodRecord) -> Decided | None:
@@ -192,57 +171,6 @@ def _seen(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> PodSe
         resized=record.resized,
         owed=frozenset(record.owed.values()) if record.owed else _NO_IDS,
     )
-
-
-def _prepare(turn: Turn, record: PodRecord, names: tuple[str, ...], *, is_at_parts: bool) -> Next | None:
-    """Parts that are not ready for the form that is acted upon; None where all are."""
-    if not names:
-        return None
-    new = tuple(one for one in names if one not in record.made)
-    if new:
-        record = record.but(made=(*record.made, *new))
-    step = _make_ready(turn, MakeReady(names, record.edition, record.pod, new))
-    return Next(record=record, steps=(step,), again_at_s=_again_at_s(turn, record, is_at_parts=is_at_parts))
-
-
-def _beside(turn: Turn, answer: Next, parts: tuple[str, ...], *, is_at_parts: bool) -> Next:
-    """With what is to be made ready for the form that comes; it is asked for before the one that runs."""
-    record, coming = answer.record, answer.record.coming
-    if coming is None:
-        return answer
-    names = tuple([one for one in parts if one not in coming.ready])
-    new = tuple(one for one in names if one not in record.made)
-    if new:
-        record = record.but(made=(*record.made, *new))
-    again_at_s = _again_at_s(turn, record, is_at_parts=is_at_parts)
-    moments = [one for one in (answer.again_at_s, again_at_s) if one is not None]
-    step = _make_ready(turn, MakeReady(names, coming.edition, coming.pod, new))
-    return attrs.evolve(
-        answer, record=record, steps=(step, *answer.steps), again_at_s=min(moments, default=None)
-    )
-
-
-def _make_ready(turn: Turn, detail: MakeReady) -> Step[Detail]:
-    """Parts that follow each other as one step, so that they are one commit and one thread.
-
-    One that has to wait ends it, and is the first of the next.
-    """
-    return Step(
-        scope=("pod", turn.uid, "parts"),
-        verb=f"make ready {detail.names[0]}",
-        detail=detail,
-        subject=(detail.names[0], detail.edition),
-        deadline_s=turn.policy.prepare_s,
-        may_change_nothing=True,
-    )
-
-
-def _again_at_s(turn: Turn, record: PodRecord, *, is_at_parts: bool) -> float | None:
-    """When parts are asked again; while one is on its way (`is_at_parts`) its end is what is waited for."""
-    if is_at_parts:
-        return None
-    waits = record.waits_for
-    return turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)
 
 
 def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -> PodRecord:

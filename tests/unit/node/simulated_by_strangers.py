@@ -51,7 +51,7 @@ BY_STRANGERS = {
     ),
     "parts-in-line": Change(
         about="parts of all pods are made ready one after the other",
-        file="podlife/_syncing.py",
+        file="podlife/_preparing.py",
         old='scope=("pod", turn.uid, "parts"),',
         new='scope=("parts",),',
         seeds="hangs",

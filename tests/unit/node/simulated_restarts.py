@@ -88,7 +88,7 @@ RESTARTS = {
     ),
     "grace-half": Change(
         "a container gets half of the time that is left",
-        "podlife/_performing.py",
+        "podlife/_stop_calls.py",
         "        left_s = left_to_end_s(detail, self._worlds.pods.get(uid), self._clock.monotonic_s())\n        before",
         "        left_s = left_to_end_s(detail, self._worlds.pods.get(uid), self._clock.monotonic_s()) / 2\n        before",
         "calm",
