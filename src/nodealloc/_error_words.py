@@ -8,7 +8,15 @@ from nodealloc.errors import NodeallocError
 
 __all__ = ["error_words"]
 
-_OF_BUGS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+_OF_BUGS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    NameError,
+    TypeError,
+)
 
 
 def error_words(error: BaseException, /) -> str:

@@ -26,6 +26,7 @@ NAME = CgroupName.of("a")
         (RuntimeError(), "RuntimeError"),
         (KeyError("uid"), "KeyError: 'uid'"),
         (KeyError(), "KeyError"),
+        (LookupError("config map web is not there"), "config map web is not there"),
         (IndexError("list index out of range"), "IndexError: list index out of range"),
         (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
         (UnknownAllocatorError("cpu", 0, ()), "no allocator cpu; there are: none"),
