@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._details import Detail, MakeReady
@@ -15,28 +13,28 @@ from nodealloc.podlife._starting import Turn
 __all__ = ["prepared", "with_coming"]
 
 
-def prepared(turn: Turn, record: PodRecord, parts: Sequence[str], /, *, is_at_parts: bool) -> Next | None:
+def prepared(turn: Turn, record: PodRecord, /) -> Next | None:
     """Parts that are not ready for the form that is acted upon; None where all are."""
-    names = unready(record, parts)
+    names = unready(record, turn.parts)
     if not names:
         return None
     new = tuple(one for one in names if one not in record.made)
     if new:
         record = record.but(made=(*record.made, *new))
     step = _make_ready(turn, MakeReady(names, record.edition, record.pod, new))
-    return Next(record=record, steps=(step,), again_at_s=_again_at_s(turn, record, is_at_parts=is_at_parts))
+    return Next(record=record, steps=(step,), again_at_s=_again_at_s(turn, record))
 
 
-def with_coming(turn: Turn, answer: Next, parts: Sequence[str], /, *, is_at_parts: bool) -> Next:
+def with_coming(turn: Turn, answer: Next, /) -> Next:
     """With what is to be made ready for the form that comes; it is asked for before the one that runs."""
     record, coming = answer.record, answer.record.coming
-    if coming is None:
+    names = () if coming is None else tuple([one for one in turn.parts if one not in coming.ready])
+    if coming is None or not names:
         return answer
-    names = tuple([one for one in parts if one not in coming.ready])
     new = tuple(one for one in names if one not in record.made)
     if new:
         record = record.but(made=(*record.made, *new))
-    again_at_s = _again_at_s(turn, record, is_at_parts=is_at_parts)
+    again_at_s = _again_at_s(turn, record)
     moments = [one for one in (answer.again_at_s, again_at_s) if one is not None]
     step = _make_ready(turn, MakeReady(names, coming.edition, coming.pod, new))
     return attrs.evolve(
@@ -59,9 +57,9 @@ def _make_ready(turn: Turn, detail: MakeReady) -> Step[Detail]:
     )
 
 
-def _again_at_s(turn: Turn, record: PodRecord, *, is_at_parts: bool) -> float | None:
-    """When parts are asked again; while one is on its way (`is_at_parts`) its end is what is waited for."""
-    if is_at_parts:
+def _again_at_s(turn: Turn, record: PodRecord) -> float | None:
+    """When parts are asked again; while one is on its way its end is what is waited for."""
+    if turn.is_at_parts:
         return None
     waits = record.waits_for
     return turn.now_s + (turn.policy.again_s if waits is None else waits.after_s)

@@ -34,7 +34,18 @@ __all__ = ["Turn", "in_new_sandbox", "resizes", "starts", "stop_sandbox"]
 
 @attrs.frozen(kw_only=True)
 class Turn:
-    """What all decisions of one plan share; `tries_again` is False between a kubelet's looks."""
+    """What all decisions of one plan share.
+
+    Attributes:
+        uid: Which pod.
+        observed: What is known of it.
+        now_s: The present.
+        policy: How patient to be.
+        rules: Where the kubelet is wrong.
+        tries_again: False between a kubelet's looks.
+        parts: Its preparations, in their order.
+        is_at_parts: Whether one of them is being made ready.
+    """
 
     uid: str
     observed: Observed
@@ -42,6 +53,8 @@ class Turn:
     policy: LifePolicy
     rules: Rules
     tries_again: bool = True
+    parts: tuple[str, ...] = ()
+    is_at_parts: bool = False
 
 
 def in_new_sandbox(

@@ -56,56 +56,63 @@ def sync(
 
     What is to be made ready for a form that comes is beside all that, and holds nothing up.
     """
-    turn = Turn(uid=uid, observed=observed, now_s=now_s, policy=policy, rules=rules, tries_again=tries_again)
-    parts = tuple([one.name for one in preparations])
-    preparing = prepared(turn, record, parts, is_at_parts=is_at_parts)
+    turn = Turn(
+        uid=uid,
+        observed=observed,
+        now_s=now_s,
+        policy=policy,
+        rules=rules,
+        tries_again=tries_again,
+        parts=tuple([one.name for one in preparations]),
+        is_at_parts=is_at_parts,
+    )
+    return _synced(turn, record, verdicts)
+
+
+def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Next:
+    observed = turn.observed
+    preparing = prepared(turn, record)
     if preparing is not None:
         record = preparing.record
     if not observed.is_current:
-        return with_coming(turn, preparing or Next(record=record), parts, is_at_parts=is_at_parts)
-    record = _learnt(record, observed, now_s, rules)
+        return with_coming(turn, preparing or Next(record=record))
+    record = _learnt(record, observed, turn.now_s, turn.rules)
     definitions = record.definitions or Definitions.of(record.pod)
-    plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=rules)
-    if record.coming is not None and plan.ends and not plan.makes_sandbox:
+    plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=turn.rules)
+    is_over = plan.ends and not plan.makes_sandbox
+    if is_over and record.coming is not None:
         # Nothing runs from which the form that comes could take anything; by that one it may go on.
-        return sync(
-            uid,
-            in_form(record, record.coming),
-            observed,
-            preparations=preparations,
-            verdicts=verdicts,
-            now_s=now_s,
-            policy=policy,
-            rules=rules,
-            tries_again=tries_again,
-            is_at_parts=is_at_parts,
-        )
+        return _synced(turn, in_form(record, record.coming), verdicts)
     if record.definitions is None:
         record = record.but(definitions=definitions)
     bound = _bound(turn, record)
     to_stop = _to_stop(turn, plan, bound, is_ready=preparing is None)
     record = _counting(_stopping(turn, record, to_stop, plan), plan, observed)
-    if plan.ends and not plan.makes_sandbox:
+    if is_over:
         return Next(record=record, is_over=True)
     stops = _stops(turn, record, ends=plan.ends)
     moments = [one for one in (stops.again_at_s, plan.again_at_s) if one is not None]
-    record, steps = (
-        telling_of_waits(stops.record, plan, is_looking=turn.tries_again),
-        stops.steps + prune(turn),
-    )
+    record = telling_of_waits(stops.record, plan, is_looking=turn.tries_again)
+    steps = stops.steps + prune(turn)
     if preparing is not None:
-        steps += preparing.steps
         moments += [preparing.again_at_s] if preparing.again_at_s is not None else []
-    elif plan.ends:
-        if not observed.running:
-            record, more = in_new_sandbox(turn, record, plan)
-            steps += more
-    else:
-        record, more = _starts(turn, record, plan, to_stop, bound)
-        steps += (*more, *resizes(turn, plan, definitions))
-    decided = None if preparing is not None else _decided(turn, plan, to_stop)
-    answer = Next(record=record, steps=steps, again_at_s=min(moments, default=None), decided=decided)
-    return with_coming(turn, answer, parts, is_at_parts=is_at_parts)
+        return with_coming(
+            turn, Next(record=record, steps=steps + preparing.steps, again_at_s=min(moments, default=None))
+        )
+    record, more = _begun(turn, record, plan, to_stop, bound)
+    decided = _decided(turn, plan, to_stop)
+    again_at_s = min(moments, default=None)
+    return with_coming(turn, Next(record=record, steps=steps + more, again_at_s=again_at_s, decided=decided))
+
+
+def _begun(
+    turn: Turn, record: PodRecord, plan: PodPlan, to_stop: Sequence[Stop], bound: Decided | None
+) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+    """What is made: a sandbox once what was in the last one has gone, or containers in the one there is."""
+    if plan.ends:
+        return (record, ()) if turn.observed.running else in_new_sandbox(turn, record, plan)
+    record, more = _starts(turn, record, plan, to_stop, bound)
+    return record, (*more, *resizes(turn, plan, record.definitions or Definitions.of(record.pod)))
 
 
 def _bound(turn: Turn, record: PodRecord) -> Decided | None:
