@@ -12,6 +12,7 @@ import attrs
 from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, UncertainError
 from nodealloc.errors import NodeallocError
+from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
 from nodealloc.podlife._details import (
     Acted,
@@ -44,7 +45,7 @@ from nodealloc.podlife._images import (
     words_of,
 )
 from nodealloc.podlife._listings import Listings, seen_within_s
-from nodealloc.podlife._look import StartFailure
+from nodealloc.podlife._look import StartFailure, later
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._rules import Rules
@@ -145,15 +146,24 @@ class Performer:
                 return Uncertain(error.error, known=known, again_after_s=error.again_after_s)
             return Failed(error.error, known=known, again_after_s=error.again_after_s)
         except UncertainError as error:
-            return Uncertain(error, known=Acted(listing=self._listings.hurry(uid)))
+            known = Acted(listing=self._listings.hurry(uid))
+            return Uncertain(error, known=known, again_after_s=self._ends_again_s(uid, step.detail))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
-            return Failed(error, known=Acted(listing=self._listings.hurry(uid)))
+            known = Acted(listing=self._listings.hurry(uid))
+            return Failed(error, known=known, again_after_s=self._ends_again_s(uid, step.detail))
         if acted.not_yet is not None:
             return Done(acted, again_after_s=acted.not_yet.after_s)
         if acted.listing is not None:
             within_s = seen_within_s(step.detail, self._worlds.pods.get(uid), self._rules)
             acted = attrs.evolve(acted, listing=self._listings.hurry(uid, within_s))
         return acted
+
+    def _ends_again_s(self, uid: str, detail: Detail) -> float | None:
+        """How long a stop that failed rests by a kubelet's rules, where its pod ends; None for a back-off."""
+        if self._rules.tells_meanwhile or not isinstance(detail, StopContainer | StopSandbox):
+            return None
+        record = self._worlds.pods.get(uid)
+        return later(0.0) if record is not None and record.life is LifeState.TERMINATING else None
 
     def awaited(self, uid: str, /) -> int:
         """Number of the listing that shows what the last call about a pod did; 0 where it is known."""

@@ -59,8 +59,8 @@ class StopCalls:
             with contextlib.suppress(NoSuchRecordError):
                 self._runtime.stop_container(cid, left_s)
         except Exception as error:
-            # Another call may be under way since before it, with more time.
-            if not (before or isinstance(error, UncertainError)):
+            # Another call may be under way since before it, with more time; a kubelet does not ask.
+            if not keeps or not (before or isinstance(error, UncertainError)):
                 self._may_have_heard[cid] = False
             raise
         self._may_have_heard.pop(cid, None)

@@ -927,10 +927,35 @@ def test_the_grace_of_who_could_not_be_told(rules: Rules, last_s: float) -> None
     node.after(2)
     node.runtime.fail("stop_container", RuntimeUnavailableError("stop_container", "away"), times=6)
     node.lives.put(attrs.evolve(pod(grace_s=5), deletion_timestamp="now", deletion_grace_period_seconds=5))
-    node.after(60)
+    node.after(90)
     assert node.running() == []
     graces = [grace_s for _, grace_s in node.stops]
     assert (graces[0], graces[-1]) == (5.0, last_s)
+
+
+@pytest.mark.parametrize(("rules", "last_s", "within_s"), [(RIGHT, 4.0, (0, 4)), (KUBELET, 5.0, (12, 14))])
+def test_a_stop_that_was_cut_off_is_tried_again(
+    rules: Rules, last_s: float, within_s: tuple[int, int]
+) -> None:
+    """At once with the time that is left; by a kubelet as late as any sync that failed, with all of it."""
+    node = Node(rules=rules)
+    node.lives.put(pod(grace_s=5))
+    node.after(2)
+    stop, calls, begun = node.runtime.stop_container, list[float](), node.clock.monotonic_s()
+
+    def once(container_id: str, grace_s: float, /) -> None:
+        calls.append(grace_s)
+        if len(calls) == 1:
+            raise AnswerLostError("stop_container", "the connection was closed")
+        stop(container_id, grace_s)
+
+    node.runtime.stop_container = once  # type: ignore[method-assign]
+    node.lives.put(attrs.evolve(pod(grace_s=5), deletion_timestamp="now", deletion_grace_period_seconds=5))
+    while node.running():
+        node.after(0.25)
+    assert within_s[0] <= node.clock.monotonic_s() - begun <= within_s[1]
+    assert len(calls) == 2
+    assert last_s - 1 <= calls[-1] <= last_s
 
 
 def test_who_heard_of_its_end_gets_no_more_time_as_a_later_call_fails() -> None:
