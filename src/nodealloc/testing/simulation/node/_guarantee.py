@@ -182,8 +182,13 @@ class ProbesHeard(Guarantee):
             for one in probes
             if one is not None
             and one.exec is not None
-            and self._failed[event.id, one.exec.command[0]] >= one.failure_threshold
+            and self._has_failed(event.id, one.exec.command[0]) >= one.failure_threshold
         ]
+
+    def _has_failed(self, container_id: str, command: str) -> int:
+        """How often it failed, as whoever asks has heard."""
+        late = self.environment.containers.asked_late
+        return self._failed[container_id, command] + late[container_id, command]
 
     def ends_alone(self, event: Event) -> bool:
         """Whether a container may have to end though its pod goes on.

@@ -62,7 +62,7 @@ _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
 _FROM = "FROM"
 """A variable that says from which image a container is made: both are of one form."""
-_ALWAYS, _NEVER = 0.06, 0.06
+_ALWAYS, _NEVER = 0.12, 0.1
 """Of pods so many have their first container's image fetched for each start, or wait until it is there."""
 _LASTS = 0.82
 """Of pods so many may be there for as long as anybody wants them; the others take their time to end then."""
