@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from itertools import count
 
 import attrs
@@ -21,6 +22,7 @@ _LEAST_S, _MEAN_S, _MOST_S = 5.0, 30.0, 120.0
 _UNKNOWN_S = (5.0, 60.0)
 """So long it does not know how a container is; of some it never knows that again, until they have ended."""
 _FOR_EVER = 0.3
+_DOUBLED = 0.3
 
 
 class Outages:
@@ -124,6 +126,12 @@ class Outages:
             self._containers.end_by_itself(one.record.id, ExitUnknown())
         for box in self._containers.sandboxes:
             self._containers.unready(box.record.id)
+
+    def double_some(self, rng: random.Random) -> None:
+        """Of some pods that go on another sandbox is ready, so that this is found when all is quiet."""
+        for box in [one for one in self._containers.sandboxes if one.record.is_ready]:
+            if rng.random() < _DOUBLED:
+                self._double(box.record.id)
 
     def restart(self) -> None:
         """It was restarted and lost every record of what does not run."""

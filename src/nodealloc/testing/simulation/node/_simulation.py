@@ -178,6 +178,8 @@ class NodeSimulation:
         self.simulation.run(self.seeds.operations)
         self._users.calm()
         self._editors.calm()
+        if "second sandbox is ready" in self.seeds.odds:
+            self.environment.outages.double_some(self.simulation.chance.rng)
         self._settle()
         if self.seeds.rests_s:
             self._users.begin_loop()
