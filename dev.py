@@ -22,6 +22,7 @@ STAMP = os.path.join(VENV, "ready")
 NOX = "nox>=2024.4.15"
 OLDEST = (3, 11)
 NEWEST = (3, 15)
+NO_SUCH_CHECK = 3  # as nox ends then
 
 
 def stop(message):
@@ -114,7 +115,10 @@ def main(arguments):
     else:
         words = ["-s", arguments[0]] + arguments[1:]
     nox = [os.path.join(VENV, "bin", "python"), "-m", "nox", "-f", os.path.join(HERE, "noxfile.py")]
-    return subprocess.call(nox + words, cwd=HERE, env=environment)
+    status = subprocess.call(nox + words, cwd=HERE, env=environment)
+    if status == NO_SUCH_CHECK:
+        sys.stderr.write("dev.py: python3 dev.py --list shows what there is\n")
+    return status
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         agent = wiring(config, plan, place, rules)
         agent.start()
         stack.callback(agent.stop)
-        print(f"agent: goes on until it is interrupted; what pods are told to be: {place.status}", flush=True)
+        print(f"agent: runs until it is interrupted; statuses of pods go to {place.status}", flush=True)
         _until_told_to_stop()
     return 0
 
