@@ -61,6 +61,13 @@ class Snapshot(Mapping[K, Record[V_co]]):
     """A world as it was at one moment; never changes, so any thread may read it.
 
     Its keys come in the order in which their records were put, the oldest first.
+
+    Example:
+        >>> world: World[str, int] = World("desired")
+        >>> world.put("db", 2).value
+        2
+        >>> world.snapshot()
+        Snapshot(records=1, generation=1)
     """
 
     __slots__ = ("_length", "_shards", "generation")
@@ -78,6 +85,9 @@ class Snapshot(Mapping[K, Record[V_co]]):
 
     def __len__(self) -> int:
         return self._length
+
+    def __repr__(self) -> str:
+        return f"Snapshot(records={self._length}, generation={self.generation})"
 
 
 class Watch(Generic[K]):

@@ -23,6 +23,7 @@ class JsonLinesSink:
 
     Thread-safe. The file only grows: whoever reads it follows it, or turns it over.
     A pod that nobody can name any more, and of which nothing was told, has no line.
+    The first line of each sink is empty, as it ends one that a crash cut short: pass over empty lines.
 
     Args:
         path: The file; what stands in it stays.
