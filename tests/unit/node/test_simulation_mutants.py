@@ -14,6 +14,7 @@ import nodealloc
 from nodealloc.testing.simulation.node import CLASSES
 from tests.unit.node.simulated_by_strangers import BY_STRANGERS
 from tests.unit.node.simulated_changes import CHANGES, Change
+from tests.unit.node.simulated_making import MAKING
 from tests.unit.node.simulated_once_unfound import ONCE_UNFOUND
 from tests.unit.node.simulated_outages import OUTAGES
 from tests.unit.node.simulated_oversights import OVERSIGHTS
@@ -189,7 +190,7 @@ FIRST = {
     ),
 }
 
-MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS | OUTAGES | ONCE_UNFOUND
+MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS | OUTAGES | ONCE_UNFOUND | MAKING
 
 
 @pytest.mark.parametrize("name", MUTANTS)
