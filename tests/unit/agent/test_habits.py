@@ -269,6 +269,20 @@ def test_4_an_edit_of_resources_is_judged(node: Folder, *, is_killed: bool) -> N
     assert list(node.runs()) == ["p/app#0"], "the edit counts when others are judged"
 
 
+def test_4_what_ends_while_an_edit_waits_starts_again_as_it_was(node: Folder) -> None:
+    """A resize that never fits would keep it down for ever."""
+    node.write(uid="one", resources={"requests": {"cpu": "1"}})
+    node.after(3)
+    (running,) = node.runs().values()
+    had = node.runtime.limits(running)
+    node.write(uid="one", resources={"requests": {"cpu": "100"}})
+    node.after(10)
+    node.runtime.exit(running, Exited(code=1))
+    node.after(20)
+    (again,) = node.runs().values()
+    assert (again != running, node.runtime.limits(again), _cpu(node)) == (True, had, "1")
+
+
 def test_4_an_edit_from_shared_cpus_to_own_ones_waits(node: Folder) -> None:
     """A policy that does not resize moves nobody to CPUs of its own; nothing is granted in silence."""
     node.write(uid="one", resources={"requests": {"cpu": "500m"}})
