@@ -142,9 +142,12 @@ class Performer:
             raise
         except _CannotStartError as error:
             known = Acted(listing=self._listings.hurry(uid), id=error.made, failure=error.failure)
+            again_after_s = error.again_after_s
+            if error.failure.until_s is None and not self._rules.tells_meanwhile:
+                again_after_s = 0.0  # a kubelet tries again whenever it looks
             if isinstance(error.error, UncertainError):
-                return Uncertain(error.error, known=known, again_after_s=error.again_after_s)
-            return Failed(error.error, known=known, again_after_s=error.again_after_s)
+                return Uncertain(error.error, known=known, again_after_s=again_after_s)
+            return Failed(error.error, known=known, again_after_s=again_after_s)
         except UncertainError as error:
             known = Acted(listing=self._listings.hurry(uid))
             return Uncertain(error, known=known, again_after_s=self._ends_again_s(uid, step.detail))

@@ -18,6 +18,7 @@ from nodealloc.podspec import (
     LifecycleHandler,
     Pod,
     Probe,
+    PullPolicy,
     RestartPolicy,
 )
 from nodealloc.runtime import (
@@ -487,6 +488,18 @@ def test_what_is_told_of_an_image_that_cannot_be_had(rules: Rules, told: list[st
         if one is not None and one.waiting is not None and seen[-1:] != [one.waiting.reason]:
             seen.append(one.waiting.reason)
     assert seen[: len(told)] == told
+
+
+def test_what_a_container_lacks_is_looked_for_with_each_look() -> None:
+    """By a kubelet's rules with the second one, too, a second after the first, and 12.5 s after that one."""
+    node = Node(rules=KUBELET)
+    lacks = Container(name="app", image="private", image_pull_policy=PullPolicy.NEVER)
+    node.lives.put(pod(containers=[lacks]))
+    node.after(12)
+    node.runtime.pull_image("private", None)
+    assert facts(node).containers["app"].waiting is not None
+    node.after(3)
+    assert node.running() == ["app#0"]
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
