@@ -108,7 +108,7 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
 def _begun(
     turn: Turn, record: PodRecord, plan: PodPlan, to_stop: Sequence[Stop], bound: Decided | None
 ) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
-    """What is made: a sandbox once all has gone that was in the one before, or containers in the one it has."""
+    """What is made: a sandbox once what was in the last one has gone, or containers in the one there is."""
     if plan.ends:
         return (record, ()) if turn.observed.running else in_new_sandbox(turn, record, plan)
     record, more = _starts(turn, record, plan, to_stop, bound)

@@ -6,10 +6,11 @@ import attrs
 
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podlife import LifePolicy, PodRecord
+from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import observe
 from nodealloc.podlife._record import Ours
 from nodealloc.podlife._rules import RIGHT
-from nodealloc.podlife._syncing import Next, sync
+from nodealloc.podlife._syncing import sync
 from nodealloc.podspec import Container
 from nodealloc.runtime import (
     ContainerRecord,
