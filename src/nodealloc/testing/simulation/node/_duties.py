@@ -230,7 +230,7 @@ class StoppedStartAgain(ProbesHeard):
         self.hear_probe(event)
         self.hear_stop(event)
         key = (event.uid, event.name)
-        if event.what is What.ENDED and event.id in self.stopped_alone and self._starts_again(event):
+        if event.what is What.ENDED and event.id in self.stopped_to_start and self._starts_again(event):
             self._stopped[key] = event.id
         elif event.what is What.STARTED:
             self._stopped.pop(key, None)
@@ -343,7 +343,7 @@ class RestartsCome(RoomHeard):
             return False  # it waits until its image was fetched once more
         policy = pod.restart_policy
         # What is asked to end to start again may leave with 0.
-        fails = event.value != Exited(code=0) or event.id in self.stopped_alone
+        fails = event.value != Exited(code=0) or event.id in self.stopped_to_start
         return policy is RestartPolicy.ALWAYS or (policy is RestartPolicy.ON_FAILURE and fails)
 
 
