@@ -251,9 +251,10 @@ class RoomHeard(ProbesHeard):
         return told is not None and told.condition("DisruptionTarget") is not None
 
     def _has_time(self, uid: str) -> bool:
-        """Whether a grace is longer than what is kept of it: else its pod is asked to end before all else."""
+        """Whether something runs, and has more time than what is kept of it: else nobody waits to be told."""
         pod = self.pod(uid)
-        return pod is not None and pod.termination_grace_period_seconds > _KEPT_S
+        runs = bool(self.environment.containers.running_of(uid))
+        return runs and pod is not None and pod.termination_grace_period_seconds > _KEPT_S
 
 
 _DECIDED_S = 120.0
