@@ -206,6 +206,12 @@ def _learnt(record: PodRecord, observed: Observed, now_s: float, rules: Rules) -
         }
         if len(starting) != len(record.starting):
             found["starting"] = starting
+            # The next instance looks for its image anew, though nobody heard that this one had started.
+            found["images"] = {
+                name: image
+                for name, image in record.images.items()
+                if name in starting or name not in record.starting
+            }
     if record.stopping or record.post_start or record.pre_stop or record.resized:
         live = {one.record.id for one in observed.report.containers if one.record.state is not _EXITED}
         # What turned out never to have run has nothing to stop, and nothing of its name waits for it.

@@ -7,6 +7,7 @@ import pytest
 
 from nodealloc.podlife import LifePolicy
 from nodealloc.podspec import Container, PullPolicy
+from nodealloc.runtime import RuntimeUnavailableError
 from tests.unit.podlife_node import Node, pod
 
 APP = Container(name="app", image="busybox")
@@ -112,3 +113,22 @@ def test_an_image_that_was_fetched_for_an_older_form_of_a_pod_is_not_used(is_fet
     runs = [one.record.image for one in node.containers() if one.record.name == "app"]
     assert node.running()
     assert runs[-1] == "sha256:new:1"
+
+
+def test_the_next_instance_is_fetched_for_though_nobody_heard_of_the_last_start() -> None:
+    """Its answer was lost: it ran all the same, from what was fetched for it."""
+    node = Node()
+    plain = node.runtime.start_container
+
+    def start(container_id: str, /) -> None:
+        node.runtime.start_container = plain  # type: ignore[method-assign]
+        plain(container_id)
+        raise RuntimeUnavailableError("StartContainer", "the answer is lost")
+
+    node.runtime.start_container = start  # type: ignore[method-assign]
+    node.lives.put(pod(containers=[attrs.evolve(APP, image_pull_policy=PullPolicy.ALWAYS)]))
+    node.after(5)
+    assert (node.running(), len(pulls(node))) == (["app#0"], 1)
+    node.exit("app", 1)
+    node.after(60)
+    assert (node.running(), len(pulls(node))) == (["app#1"], 2)
