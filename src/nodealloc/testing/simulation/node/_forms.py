@@ -50,6 +50,11 @@ class Forms:
         forms = self._forms.get(uid, ())
         return len(forms) > 1 and any(_amounts(one) != _amounts(forms[-1]) for one in forms)
 
+    def may_wait(self, uid: str) -> bool:
+        """Whether it once asked for other amounts or volumes than now: it may go on in an older form."""
+        forms = self.of(uid)
+        return self.is_resized(uid) or any(_volumes(one) != _volumes(forms[-1]) for one in forms)
+
     def made_from(self, uid: str, name: str, image: str) -> Pod | None:
         """The newest form in which a container runs from this image; None for none."""
         for pod in reversed(self._forms.get(uid, ())):
@@ -78,6 +83,10 @@ def is_told(container: Container, limits: LinuxResources) -> bool:
 
 def _amounts(pod: Pod) -> Mapping[str, Mapping[str, Quantity]]:
     return {one.name: one.requests for one in pod.all_containers}
+
+
+def _volumes(pod: Pod) -> frozenset[str]:
+    return frozenset(use.name for one in pod.all_containers for use in one.volumes)
 
 
 def _with_amounts(pod: Pod, forms: Iterable[Pod], at: int) -> Pod:

@@ -154,23 +154,22 @@ class ProbesHeard(Guarantee):
     """One that knows which containers may be killed since a probe says so.
 
     Attributes:
-        stopped_to_start: Ids of containers that were asked to end to start again: how they end says
-            nothing of that.
+        stopped_alone: Ids of containers that were asked to end though their pods may go on.
+        stopped_to_start: Those of them that start again, whatever they left with.
     """
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._failed: Counter[tuple[str, str]] = Counter()
+        self.stopped_alone: set[str] = set()
         self.stopped_to_start: set[str] = set()
 
     def hear_stop(self, event: Event) -> None:
-        """Who is asked to end to start again; `heard` calls it besides `hear_probe`."""
-        if (
-            event.what is What.SIGNALLED
-            and event.uid not in self.environment.read
-            and self._is_to_start_again(event)
-        ):
-            self.stopped_to_start.add(event.id)
+        """Who is asked to end alone; `heard` calls it besides `hear_probe`."""
+        if event.what is What.SIGNALLED and event.uid not in self.environment.read and self.ends_alone(event):
+            self.stopped_alone.add(event.id)
+            if not self.hook_failed(event):  # else its policy decides
+                self.stopped_to_start.add(event.id)
 
     def hear_probe(self, event: Event) -> None:
         """Count what a probe answered; `heard` calls it."""
@@ -197,21 +196,16 @@ class ProbesHeard(Guarantee):
     def ends_alone(self, event: Event) -> bool:
         """Whether a container may have to end though its pod goes on.
 
-        Its hook failed, or it is to start again.
+        A probe or its hook failed, it is to run from something else, or the runtime told of it that nobody
+        knows how it is, or that its pod has several sandboxes.
         """
-        return self._is_to_start_again(event) or self.hook_failed(event)
-
-    def _is_to_start_again(self, event: Event) -> bool:
-        """Whether a container may have to end to start again, whatever it leaves with.
-
-        A probe failed, it is to run from something else, or the runtime told of it that nobody
-        knows how it is, or that its pod has several sandboxes. After a failed hook its policy decides.
-        """
-        return bool(
+        if (
             self.is_outdated(event)
             or self.failed_probes(event)
             or self.environment.outages.is_excused(event.id)
-        )
+        ):
+            return True
+        return self.hook_failed(event)
 
     def hook_failed(self, event: Event) -> bool:
         """Whether a container is to end for its post-start hook."""

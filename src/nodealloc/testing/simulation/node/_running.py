@@ -88,11 +88,7 @@ class FinishedStays(ProbesHeard):
         key = (event.uid, event.name)
         # What is to run from another image is another container, of which no policy speaks.
         first = (*key, self.environment.containers.image_of(event.id))
-        if (
-            event.what is What.ENDED
-            and event.value == Exited(code=0)
-            and event.id not in self.stopped_to_start
-        ):
+        if event.what is What.ENDED and event.value == Exited(code=0) and event.id not in self.stopped_alone:
             self._succeeded.add(key)
             self._newest[key] = event
         if event.what is What.FORGOT:  # perhaps nobody looked in time
