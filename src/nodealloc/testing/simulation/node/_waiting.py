@@ -16,6 +16,8 @@ __all__ = ["WaitsAreTold"]
 _LOOP = "CrashLoopBackOff"
 _TOLD_S = 6.0
 """So long after an end or an edit, where nothing goes wrong but kills, it is told why a container waits."""
+_WAITS_S = 9.0
+"""Whoever waits does so for so long at least."""
 _READ_S = 3.0
 """So long after an edit it was read where somebody told of it."""
 _BACK_S = 9.0
@@ -93,7 +95,8 @@ class WaitsAreTold(Guarantee):
             assert not is_late, (
                 f"{uid}/{name} ended as {image}, is to run from {wanted}, and waits for a back-off"
             )
-        elif self._starts[uid, name, image] > 1:
+        elif self._starts[uid, name, image] > 1 and self.environment.awake_s - ended_s < _WAITS_S:
+            # Later its wait may be over, as after an edit of another container of its pod.
             assert why == _LOOP, f"{uid}/{name} waits for its back-off, and {why} is told of it"
 
     def _is_read(self, uid: str, name: str, image: str) -> bool:
