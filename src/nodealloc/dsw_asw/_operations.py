@@ -15,7 +15,17 @@ from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.dsw_asw._errors import UncertainError
 from nodealloc.dsw_asw._ports import Cancel, Clock, Executor
 from nodealloc.dsw_asw._scopes import Scopes
-from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Running, Step, StepScope, Uncertain
+from nodealloc.dsw_asw._steps import (
+    Cancelled,
+    Done,
+    Failed,
+    Outcome,
+    Running,
+    Step,
+    StepScope,
+    Uncertain,
+    is_same,
+)
 from nodealloc.dsw_asw._timers import Timer
 
 __all__ = ["Operation", "Operations"]
@@ -76,8 +86,7 @@ class Operation(Generic[K, S, R]):
 
     def is_of(self, step: Step[S], /) -> bool:
         """Whether it is this very step."""
-        mine = self.step
-        return mine.scope == step.scope and mine.verb == step.verb and mine.detail == step.detail
+        return is_same(self.step, step)
 
     def shown(self) -> Running[S]:
         """It as a value."""

@@ -9,7 +9,18 @@ from nodealloc import _attrs as attrs
 from nodealloc._arguments import checked, within, wrong
 from nodealloc._error_words import error_words
 
-__all__ = ["Cancelled", "Done", "Failed", "Failure", "Outcome", "Running", "Step", "StepScope", "Uncertain"]
+__all__ = [
+    "Cancelled",
+    "Done",
+    "Failed",
+    "Failure",
+    "Outcome",
+    "Running",
+    "Step",
+    "StepScope",
+    "Uncertain",
+    "is_same",
+]
 
 S_co = TypeVar("S_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -206,3 +217,12 @@ class Running(Generic[S_co]):
     since_s: float = 0.0
     began_s: float | None = None
     cancelling: bool = False
+
+    def is_of(self, step: Step[object], /) -> bool:
+        """Whether it is this very step."""
+        return is_same(self, step)
+
+
+def is_same(one: Step[object] | Running[object], step: Step[object], /) -> bool:
+    """Whether one is the other step, on its way or not: for whom it is done says nothing of that."""
+    return one.scope == step.scope and one.verb == step.verb and one.detail == step.detail

@@ -13,14 +13,12 @@ from nodealloc.dsw_asw import (
     Near,
     Outcome,
     Plan,
-    Running,
     Step,
-    StepScope,
     Uncertain,
     View,
 )
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._details import Acted, Detail, LifePolicy, MakeReady, Start, TakeBack, uid_of
+from nodealloc.podlife._details import Acted, Detail, LifePolicy, uid_of
 from nodealloc.podlife._ending import asked_to_end, clear_away, end, end_late, reasons_to_end, take_back
 from nodealloc.podlife._forms import as_wanted
 from nodealloc.podlife._going_on import goes_on, is_at_work
@@ -36,6 +34,7 @@ from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
 from nodealloc.podlife._syncing import sync
+from nodealloc.podlife._under_way import busy_until_s, is_at_parts, unwanted
 from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodKnown, PodListing
@@ -44,9 +43,6 @@ from nodealloc.verdicts import NotYet
 __all__ = ["Lives", "Nears"]
 
 _FINAL: Final = frozenset({"Succeeded", "Failed"})
-_MAKING: Final = frozenset({"run sandbox", "make", "start"})
-"""Steps behind which something may appear that nobody has seen."""
-
 PodView = View[str, PodWanted, PodRecord, Detail]
 
 
@@ -124,7 +120,7 @@ class Lives:
             have=answer.record,
             steps=steps,
             again_at_s=_sooner(answer, asked_s).again_at_s,
-            cancel=_unwanted(
+            cancel=unwanted(
                 view.running,
                 answer,
                 is_current=observed.is_current,
@@ -232,7 +228,7 @@ class Lives:
             case LifeState.SYNCING:
                 answer = self._synced(record, want.pod, observed, view)
             case LifeState.TERMINATING:
-                busy_s = _busy_until_s(view, policy)
+                busy_s = busy_until_s(view.running, policy, now_s=now_s)
                 answer = end(
                     uid,
                     record,
@@ -249,7 +245,7 @@ class Lives:
                     uid,
                     record,
                     self._preparations,
-                    is_at_parts=_is_at_parts(view),
+                    is_at_parts=is_at_parts(view.running),
                     now_s=now_s,
                     policy=policy,
                 )
@@ -312,13 +308,13 @@ class Lives:
                 view.key,
                 record,
                 observed,
-                preparations=self._preparations,
+                parts=self._parts,
                 verdicts=verdicts,
                 now_s=view.now_s,
                 policy=self._policy,
                 rules=self._rules,
                 tries_again=tries_again,
-                is_at_parts=_is_at_parts(view),
+                is_at_parts=is_at_parts(view.running),
             )
 
         return decide
@@ -351,53 +347,7 @@ def _active_deadline_s(record: PodRecord, pod: Pod) -> float | None:
     return None if seconds is None else record.noticed_s + seconds
 
 
-def _is_at_parts(view: PodView) -> bool:
-    """Whether a part of it is being made ready or taken back."""
-    return any(isinstance(one.detail, MakeReady | TakeBack) for one in view.running)
-
-
-def _busy_until_s(view: PodView, policy: LifePolicy) -> float | None:
-    """Until when something may still appear that is being made; a call that is lost is not waited for."""
-    ends = [
-        (one.since_s if one.began_s is None else one.began_s) + policy.call_s
-        for one in view.running
-        if one.verb in _MAKING
-    ]
-    return max((one for one in ends if one > view.now_s), default=None)
-
-
 def _sooner(answer: Next, moment_s: float | None) -> Next:
     if moment_s is None or (answer.again_at_s is not None and answer.again_at_s <= moment_s):
         return answer
     return attrs.evolve(answer, again_at_s=moment_s)
-
-
-def _unwanted(
-    running: Sequence[Running[Detail]], answer: Next, *, is_current: bool, follows_edits: bool
-) -> bool | tuple[StepScope, ...]:
-    """Scopes of what nobody wants any more: hooks and parts, and in the end all that makes something.
-
-    While a report is awaited nothing is decided of containers, so that no hook is unwanted by it. A start
-    that has not come to its container when the pod is edited starts again, with what is wanted now.
-    """
-    if not running:
-        return False
-    ends, edition = answer.record.life is not LifeState.SYNCING, answer.record.edition
-    return tuple(
-        one.scope
-        for one in running
-        if not any(_is_of(one, step) for step in answer.steps)
-        and (
-            (one.verb in _HOOKS and (is_current or (ends and one.verb == "post-start")))
-            or isinstance(one.detail, MakeReady)
-            or (follows_edits and isinstance(one.detail, Start) and one.detail.edition != edition)
-            or (ends and (one.verb in _MAKING or one.verb == "pull"))
-        )
-    )
-
-
-def _is_of(one: Running[Detail], step: Step[Detail]) -> bool:
-    return one.scope == step.scope and one.verb == step.verb and one.detail == step.detail
-
-
-_HOOKS: Final = frozenset({"post-start", "pre-stop"})

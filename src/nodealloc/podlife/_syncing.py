@@ -17,8 +17,8 @@ from nodealloc.podlife._look import Decided
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason, Why
-from nodealloc.podlife._ports import LifeVerdicts, Preparation
-from nodealloc.podlife._preparing import prepared, with_coming
+from nodealloc.podlife._ports import LifeVerdicts
+from nodealloc.podlife._preparing import prepare, with_coming
 from nodealloc.podlife._pruning import prune
 from nodealloc.podlife._record import HookState, PodRecord, Stopping
 from nodealloc.podlife._rules import Rules
@@ -44,7 +44,7 @@ def sync(
     observed: Observed,
     /,
     *,
-    preparations: Sequence[Preparation],
+    parts: tuple[str, ...],
     verdicts: LifeVerdicts | None,
     now_s: float,
     policy: LifePolicy,
@@ -63,19 +63,19 @@ def sync(
         policy=policy,
         rules=rules,
         tries_again=tries_again,
-        parts=tuple([one.name for one in preparations]),
+        parts=parts,
         is_at_parts=is_at_parts,
     )
-    return _synced(turn, record, verdicts)
+    return with_coming(turn, _synced(turn, record, verdicts))
 
 
 def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Next:
     observed = turn.observed
-    preparing = prepared(turn, record)
+    preparing = prepare(turn, record)
     if preparing is not None:
         record = preparing.record
     if not observed.is_current:
-        return with_coming(turn, preparing or Next(record=record))
+        return preparing or Next(record=record)
     record = _learnt(record, observed, turn.now_s, turn.rules)
     definitions = record.definitions or Definitions.of(record.pod)
     plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=turn.rules)
@@ -96,13 +96,14 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
     steps = stops.steps + prune(turn)
     if preparing is not None:
         moments += [preparing.again_at_s] if preparing.again_at_s is not None else []
-        return with_coming(
-            turn, Next(record=record, steps=steps + preparing.steps, again_at_s=min(moments, default=None))
-        )
+        return Next(record=record, steps=steps + preparing.steps, again_at_s=min(moments, default=None))
     record, more = _begun(turn, record, plan, to_stop, bound)
-    decided = _decided(turn, plan, to_stop)
-    again_at_s = min(moments, default=None)
-    return with_coming(turn, Next(record=record, steps=steps + more, again_at_s=again_at_s, decided=decided))
+    return Next(
+        record=record,
+        steps=steps + more,
+        again_at_s=min(moments, default=None),
+        decided=_decided(turn, plan, to_stop),
+    )
 
 
 def _begun(

@@ -42,9 +42,7 @@ def decided(record: PodRecord) -> Next:
     listed = Listing.of([BOX], [attrs.evolve(made("app"), state=RunState.EXITED)]).pods["u"]
     observed = observe("u", record, known, listed, 6, rules=RIGHT)
     assert observed.is_current
-    return sync(
-        "u", record, observed, preparations=(), verdicts=None, now_s=100.0, policy=LifePolicy(), rules=RIGHT
-    )
+    return sync("u", record, observed, parts=(), verdicts=None, now_s=100.0, policy=LifePolicy(), rules=RIGHT)
 
 
 def test_what_follows_an_end_that_only_our_call_knows_is_a_restart() -> None:
