@@ -35,6 +35,7 @@ from nodealloc.podlife._details import (
     TakeBack,
     uid_of,
 )
+from nodealloc.podlife._failing import CannotStartError, not_done
 from nodealloc.podlife._heeding import NotHeededError, asked_again
 from nodealloc.podlife._images import (
     CredentialSource,
@@ -42,7 +43,6 @@ from nodealloc.podlife._images import (
     ImageFetcher,
     ImageUnavailableError,
     pull_held,
-    words_of,
 )
 from nodealloc.podlife._listings import Listings, seen_within_s
 from nodealloc.podlife._look import StartFailure, later
@@ -60,26 +60,6 @@ from nodealloc.verdicts import NotYet, Refused
 __all__ = ["Performer"]
 
 _log = logging.getLogger("nodealloc.podlife")
-
-
-class _CannotStartError(Exception):
-    """A container does not start, for a reason that is told of it.
-
-    Attributes:
-        failure: What is told.
-        error: Why.
-        made: Id of the instance that was told to start; "" where none was.
-        again_after_s: When it is tried again, in seconds; None for the engine's back-off.
-    """
-
-    def __init__(
-        self, reason: str, error: Exception, failure: StartFailure | None = None, *, made: str = ""
-    ) -> None:
-        super().__init__(f"{reason}: {error}")
-        self.failure = failure or StartFailure(reason=reason, message=words_of(error))
-        self.error = error
-        self.made = made
-        self.again_after_s: float | None = None
 
 
 class Performer:
@@ -140,20 +120,15 @@ class Performer:
         except CancelledError:
             self._listings.hurry(uid)
             raise
-        except _CannotStartError as error:
+        except CannotStartError as error:
             known = Acted(listing=self._listings.hurry(uid), id=error.made, failure=error.failure)
             again_after_s = error.again_after_s
             if error.failure.until_s is None and not self._rules.tells_meanwhile:
                 again_after_s = 0.0  # a kubelet tries again whenever it looks
-            if isinstance(error.error, UncertainError):
-                return Uncertain(error.error, known=known, again_after_s=again_after_s)
-            return Failed(error.error, known=known, again_after_s=again_after_s)
-        except UncertainError as error:
-            known = Acted(listing=self._listings.hurry(uid))
-            return Uncertain(error, known=known, again_after_s=self._ends_again_s(uid, step.detail))
+            return not_done(error.error, known, again_after_s)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
             known = Acted(listing=self._listings.hurry(uid))
-            return Failed(error, known=known, again_after_s=self._ends_again_s(uid, step.detail))
+            return not_done(error, known, self._ends_again_s(uid, step.detail))
         if acted.not_yet is not None:
             return Done(acted, again_after_s=acted.not_yet.after_s)
         if acted.listing is not None:
@@ -259,7 +234,7 @@ class Performer:
         self._failed_pulls.came(uid, image)
         return Acted(id=found.id)
 
-    def _no_image(self, uid: str, error: ImageUnavailableError) -> _CannotStartError:
+    def _no_image(self, uid: str, error: ImageUnavailableError) -> CannotStartError:
         """The first failure is told by its reason, later ones as a back-off with that reason in it."""
         again_s, failure = error.after_s, None
         if error.was_asked_for:
@@ -275,7 +250,7 @@ class Performer:
                 until_s=held.until_s,
             )
         lost = error.__cause__
-        told = _CannotStartError(error.reason, lost if isinstance(lost, UncertainError) else error, failure)
+        told = CannotStartError(error.reason, lost if isinstance(lost, UncertainError) else error, failure)
         told.again_after_s = again_s
         return told
 
@@ -301,7 +276,7 @@ class Performer:
         try:
             self._runtime.start_container(made)
         except Exception as error:
-            raise _CannotStartError("RunContainerError", error, made=made) from error
+            raise CannotStartError("RunContainerError", error, made=made) from error
         return Acted(listing=0, id=made)
 
     def _create(self, record: PodRecord, detail: Start, cancel: Cancel) -> str:
@@ -312,7 +287,7 @@ class Performer:
             config = self._configuring.container(record, container, detail.attempt, image, report)
             sandbox = self._configuring.sandbox(record.pod, max(record.sandbox_attempt, 0), record.provided)
         except Exception as error:
-            raise _CannotStartError("CreateContainerConfigError", error) from error
+            raise CannotStartError("CreateContainerConfigError", error) from error
         if cancel.is_set():
             raise CancelledError
         try:
@@ -321,7 +296,7 @@ class Performer:
         except NameReservedError:
             raise  # made by a call whose answer was lost: the listing shows it
         except Exception as error:
-            raise _CannotStartError("CreateContainerError", error) from error
+            raise CannotStartError("CreateContainerError", error) from error
 
     def _resize(self, record: PodRecord, detail: Resize) -> Acted:
         resources = self._configuring.resources(record, _container(record, detail.container))

@@ -79,8 +79,8 @@ CHANGES = {
     "uncertain-is-failed": Change(
         "a start whose answer was lost counts as one that was not made",
         "podlife/_performing.py",
-        "            if isinstance(error.error, UncertainError):\n                return Uncertain(",
-        "            if False:\n                return Uncertain(",
+        "            return not_done(error.error, known, again_after_s)",
+        "            return Failed(error.error, known=known, again_after_s=again_after_s)",
         "runtimes",
     ),
     "prune-newest": Change(
