@@ -183,6 +183,13 @@ class Judged:
         is_ready = self.ready.issuperset(images)
         return Admitted() if is_ready else NotYet(blocker="admission", message="no room", after_s=5)
 
+    def edited(self, first: Pod, other: Pod) -> Node:
+        """The node, on which a pod runs in one form and is wanted in another."""
+        self.node.lives.put(first)
+        self.node.after(1)
+        self.node.lives.put(other)
+        return self.node
+
     def image(self) -> str:
         """Of the newest instance."""
         newest = self.node.runtime.inspect("u").newest("app")
@@ -198,10 +205,7 @@ def named(image: str, *others: str, policy: RestartPolicy = RestartPolicy.ALWAYS
 def test_a_form_that_is_not_ready_takes_nothing_from_what_runs() -> None:
     """Containers are ended for an edit once its parts are ready, so that the next ones can start at once."""
     judged = Judged()
-    here = judged.node
-    here.lives.put(named("busybox", "side"))
-    here.after(1)
-    here.lives.put(named("nginx"))
+    here = judged.edited(named("busybox", "side"), named("nginx"))
     here.after(60)
     assert here.running() == ["app#0", "side#0"]
     judged.ready.add("nginx")
@@ -212,10 +216,7 @@ def test_a_form_that_is_not_ready_takes_nothing_from_what_runs() -> None:
 def test_what_ends_while_an_edit_waits_starts_again_as_it_was() -> None:
     """Also in an agent that began while it waited."""
     judged = Judged()
-    here = judged.node
-    here.lives.put(named("busybox"))
-    here.after(1)
-    here.lives.put(named("nginx"))
+    here = judged.edited(named("busybox"), named("nginx"))
     here.after(20)
     here.exit("app", 1)
     here.after(20)
@@ -234,10 +235,7 @@ def test_what_ends_while_an_edit_waits_starts_again_as_it_was() -> None:
 def test_an_edit_that_is_taken_back_while_it_waits_moves_nothing() -> None:
     """All parts are made ready again for what runs, and another edit is judged by itself."""
     judged = Judged()
-    here = judged.node
-    here.lives.put(named("busybox"))
-    here.after(1)
-    here.lives.put(named("nginx"))
+    here = judged.edited(named("busybox"), named("nginx"))
     here.after(7)
     here.lives.put(named("redis"))
     here.after(7)
@@ -275,10 +273,9 @@ def test_an_answer_for_a_form_that_came_to_nothing_serves_no_other() -> None:
 def test_what_has_ended_for_good_goes_on_as_it_was_edited() -> None:
     """An edit that waits for room keeps the pod, as long as its newest form has something to run."""
     judged = Judged()
-    here = judged.node
-    here.lives.put(named("busybox", policy=RestartPolicy.NEVER))
-    here.after(1)
-    here.lives.put(named("nginx", "side", policy=RestartPolicy.NEVER))
+    here = judged.edited(
+        named("busybox", policy=RestartPolicy.NEVER), named("nginx", "side", policy=RestartPolicy.NEVER)
+    )
     here.after(7)
     here.exit("app", 1)
     here.after(20)
@@ -291,10 +288,7 @@ def test_what_has_ended_for_good_goes_on_as_it_was_edited() -> None:
 def test_a_pod_whose_edit_waits_ends_when_it_is_asked_to() -> None:
     """With the grace of its newest form."""
     judged = Judged()
-    here = judged.node
-    here.lives.put(named("busybox"))
-    here.after(1)
-    here.lives.put(attrs.evolve(named("nginx"), termination_grace_period_seconds=7))
+    here = judged.edited(named("busybox"), attrs.evolve(named("nginx"), termination_grace_period_seconds=7))
     here.after(7)
     here.lives.remove("u")
     here.after(20)
