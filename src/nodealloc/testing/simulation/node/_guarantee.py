@@ -13,7 +13,16 @@ from nodealloc.testing.simulation.node._environment import FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._pods import POST_START
 
-__all__ = ["Guarantee", "ProbesHeard", "RoomHeard", "StartsHeard", "id_told", "is_ready"]
+__all__ = [
+    "Guarantee",
+    "ProbesHeard",
+    "RoomHeard",
+    "StartsHeard",
+    "id_told",
+    "is_over",
+    "is_ready",
+    "is_victim",
+]
 
 
 class Guarantee:
@@ -224,7 +233,7 @@ class RoomHeard(ProbesHeard):
         """Who is critical and waits to come in, and when the last one did, or went; `heard` calls it."""
         if event.what is What.WANTED and event.uid in self.environment.pods[FILE]:
             self._waiting.add(event.uid)
-        elif event.uid in self._waiting and (event.what in _IN_OR_GONE or _is_over(event.value)):
+        elif event.uid in self._waiting and (event.what in _IN_OR_GONE or is_over(event.value)):
             # With a sandbox it has all that it asked for.
             self._waiting.discard(event.uid)
             self._left_s = event.at_s
@@ -241,8 +250,7 @@ class RoomHeard(ProbesHeard):
 
     def is_victim(self, uid: str) -> bool:
         """Whether others were told that a pod makes room."""
-        told = self.environment.told.get(uid)
-        return told is not None and told.condition("DisruptionTarget") is not None
+        return is_victim(self.environment.told.get(uid))
 
     def _has_time(self, uid: str) -> bool:
         """Whether something runs, and has more time than what is kept of it: else nobody waits to be told."""
@@ -258,7 +266,7 @@ _KEPT_S = 2.0
 _IN_OR_GONE = frozenset({What.SANDBOX_MADE, What.UNWANTED})
 
 
-def _is_over(value: object) -> bool:
+def is_over(value: object) -> bool:
     """Whether a status says that its pod has ended."""
     return isinstance(value, PodStatus) and value.phase is not None and value.phase.is_terminal
 
@@ -266,6 +274,11 @@ def _is_over(value: object) -> bool:
 def _is_lost(ran: Ran) -> bool:
     """Whether a hook that nobody could run counts as one that failed."""
     return ran.command == POST_START and ran.came_of_it != "0"
+
+
+def is_victim(status: PodStatus | None) -> bool:
+    """Whether a status says that its pod makes room for a critical one."""
+    return status is not None and status.condition("DisruptionTarget") is not None
 
 
 def is_ready(status: PodStatus) -> bool:

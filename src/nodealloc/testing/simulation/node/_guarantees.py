@@ -9,7 +9,6 @@ from nodealloc.testing.simulation.node._clearing import (
     RecordsGoFirst,
     StoreIsWhole,
 )
-from nodealloc.testing.simulation.node._coming import OneSandbox, WantedRuns
 from nodealloc.testing.simulation.node._conditions import ConditionsFollow
 from nodealloc.testing.simulation.node._counting import ProbesCount
 from nodealloc.testing.simulation.node._devices import (
@@ -107,6 +106,7 @@ from nodealloc.testing.simulation.node._statuses import (
     TerminalStays,
 )
 from nodealloc.testing.simulation.node._waiting import WaitsAreTold
+from nodealloc.testing.simulation.node._when_quiet import OneSandbox, WantedRuns
 
 __all__ = ["GUARANTEES"]
 

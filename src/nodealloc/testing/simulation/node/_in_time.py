@@ -202,7 +202,8 @@ class MadeAsWanted(Guarantee):
         asked_s = event.at_s if event.asked_s is None else event.asked_s
         made = self.environment.containers.image_of(event.id)
         since_s = max(read_s, self.environment.reads.alive_since_s)
-        if self.environment.forms.may_wait(event.uid):
+        forms = self.environment.forms
+        if forms.may_wait(event.uid) and forms.made_from(event.uid, event.name, made) is not None:
             return
         assert not image or made == image or asked_s - since_s < _PLANNED_S, (
             f"{event.uid}/{event.name} is made from {made}, and {image} was read {asked_s - read_s:.0f} s ago"

@@ -9,7 +9,7 @@ from nodealloc.podfacts import PodPhase, PodStatus
 from nodealloc.podspec import Pod, RestartPolicy, effective_requests
 from nodealloc.testing.simulation.node._environment import FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantee import Guarantee, is_victim
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
 __all__ = [
@@ -237,7 +237,7 @@ class VictimsAreNeeded(Holders):
             self._waited_s[uid] = min(event.at_s, self._waited_s[uid])
         if event.what is not What.TOLD or not isinstance(status, PodStatus):
             return
-        if status.condition("DisruptionTarget") is not None and uid not in self._victims_s:
+        if is_victim(status) and uid not in self._victims_s:
             self._victims_s[uid] = event.at_s
             self._is_needed(event)
 

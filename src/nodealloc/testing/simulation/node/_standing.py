@@ -6,7 +6,7 @@ from nodealloc.podfacts import ContainerRunning, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
+from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard, is_victim
 
 __all__ = ["NothingMoves", "SandboxStays", "TimesStand"]
 
@@ -57,7 +57,7 @@ class NothingMoves(Guarantee):
         is_known = uid in self._known or self._has_told(uid, now_s)
         if before is None or before == status or not is_known or not self._runs(uid, before):
             return
-        makes_room = status.condition("DisruptionTarget") is not None
+        makes_room = is_victim(status)
         is_due = self.environment.overdue_s(uid) > -_EARLY_S
         assert makes_room or is_due, (
             f"{uid}: nothing happened for {now_s - self._moved_s.get(uid, 0.0):.0f} s, "

@@ -11,7 +11,7 @@ from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._behaviour import end_reason, last_words
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, id_told, is_ready
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, id_told, is_ready, is_victim
 from nodealloc.testing.simulation.node._pods import READY
 
 __all__ = [
@@ -212,7 +212,7 @@ class ReadinessStands(Guarantee):
             self._ready_with[event.uid] = running if is_whole else set()
             return
         before = self._ready_with.pop(event.uid, None)
-        makes_room = event.value.condition("DisruptionTarget") is not None
+        makes_room = is_victim(event.value)
         makes_room = makes_room or self.environment.overdue_s(event.uid) > 0
         if before and before <= running and event.uid not in self.environment.deletions and not makes_room:
             raise AssertionError(f"{event.uid} is told to be not ready, and its containers run as before")

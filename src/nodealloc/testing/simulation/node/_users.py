@@ -8,6 +8,7 @@ from nodealloc.podfacts import PodIdentity
 from nodealloc.podspec import ContainerPort, Pod, PullPolicy, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation.node._environment import API, FILE, FILL, Environment
+from nodealloc.testing.simulation.node._guarantee import is_victim
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE
 from nodealloc.testing.simulation.node._pods import (
     asked_again,
@@ -168,8 +169,7 @@ class Users:
     def _is_ended(self, uid: str, overdue_s: float) -> bool:
         """Whether it was there for too long, or makes room, and has not gone yet."""
         told = self._environment.told.get(uid)
-        is_victim = told is not None and told.condition("DisruptionTarget") is not None
-        return self._runs(uid) and (is_victim or self._environment.overdue_s(uid) > overdue_s)
+        return self._runs(uid) and (is_victim(told) or self._environment.overdue_s(uid) > overdue_s)
 
     def force(self, rng: random.Random) -> None:
         """Somebody takes a pod out of the API without waiting for its end."""

@@ -8,7 +8,7 @@ from nodealloc.podfacts import ContainerWaiting, Exited, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantee import Guarantee, is_victim
 from nodealloc.testing.simulation.node._in_time import Owed
 
 __all__ = ["WaitsAreTold"]
@@ -77,8 +77,7 @@ class WaitsAreTold(Guarantee):
     def _goes_on(self, uid: str) -> bool:
         """Whether nothing ends a pod, and no edit of it waits."""
         outside, told = self.environment, self._told.get(uid)
-        is_victim = told is not None and told.condition("DisruptionTarget") is not None
-        ends = uid in outside.deletions or is_victim or outside.overdue_s(uid) > -_TOLD_S
+        ends = uid in outside.deletions or is_victim(told) or outside.overdue_s(uid) > -_TOLD_S
         return not ends and not outside.forms.is_resized(uid)
 
     def _is_told(self, uid: str, name: str) -> None:

@@ -8,7 +8,7 @@ from nodealloc.podfacts import ContainerTerminated, ContainerWaiting, Exited, Po
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee
+from nodealloc.testing.simulation.node._guarantee import Guarantee, is_over
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
 __all__ = ["OneSandbox", "WantedRuns"]
@@ -40,8 +40,7 @@ class WantedRuns(Guarantee):
         for pods in environment.pods.values():
             for uid, pod in pods.items():
                 told = environment.told.get(uid)
-                is_over = told is not None and told.phase is not None and told.phase.is_terminal
-                if is_over or uid in environment.deletions or environment.overdue_s(uid) > 0:
+                if is_over(told) or uid in environment.deletions or environment.overdue_s(uid) > 0:
                     continue
                 # Others may have what it waits for: a name, or devices that are ill.
                 may_wait = names[pod.name] > 1 or _has_devices(pod)
@@ -92,3 +91,6 @@ class OneSandbox(Guarantee):
                 ready.setdefault(one.record.pod.uid, []).append(one.record.id)
         for uid, boxes in ready.items():
             assert len(boxes) == 1, f"{uid} has several sandboxes that are ready: {', '.join(boxes)}"
+        for each in containers.running:
+            uid, box = each.record.pod.uid, each.record.sandbox_id
+            assert box in ready.get(uid, ()), f"{uid}/{each.record.name} runs in {box}, which is not ready"
