@@ -278,6 +278,7 @@ class Acted:
         refused: A preparer said no.
         provided: What a preparer gives; by its name.
         failure: Why a container does not start, or a hook failed.
+        had_ended: A container that was to be stopped had ended by itself.
     """
 
     listing: int | None = None
@@ -287,3 +288,4 @@ class Acted:
     refused: Refused | None = None
     provided: Mapping[str, object] = attrs.field(factory=Frozen[str, object], validator=freeze)
     failure: StartFailure | None = None
+    had_ended: bool = False

@@ -106,7 +106,7 @@ class Performer:
         self._rules = rules
         self._images = ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials)
         self._failed_pulls = FailedPulls(policy.pulls)
-        self._stops = StopCalls(runtime, worlds, clock, policy, rules)
+        self._stops = StopCalls(runtime, watch, worlds, clock, policy=policy, rules=rules)
 
     def perform(
         self, step: Step[Detail], cancel: Cancel, /
@@ -162,8 +162,12 @@ class Performer:
                 return self._start(self._record(uid), detail, cancel)
             case Resize():
                 return self._resize(self._record(uid), detail)
+            case Hook(kind=HookKind.PRE_STOP) if self._stops.had_ended(uid, detail):
+                return Acted(had_ended=True)
             case Hook():
                 return self._hook(self._record(uid), detail, cancel)
+            case StopContainer() if self._stops.had_ended(uid, detail):
+                return Acted(listing=0, had_ended=True)
             case StopContainer():
                 self._stops.stop(uid, detail)
             case StopSandbox():

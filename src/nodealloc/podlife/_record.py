@@ -225,6 +225,7 @@ class PodRecord:
         stopped: Container name to an instance that was stopped to start again and whose end does
             not count yet (`Rules.counts_stopped`), and sandboxes that were stopped, by their ids
             (`Rules.stops_ready`); forgotten likewise.
+        owed_here: Those of `owed` that this process decided on; forgotten likewise.
         look: The last one, by a kubelet's rules (`Rules.tells_meanwhile`); forgotten likewise.
         tries_at_s: When it is asked again whether it may start, by a kubelet's rules; forgotten likewise.
         finished_s: When a kubelet's housekeeping had last ended as it finished; forgotten likewise.
@@ -268,6 +269,7 @@ class PodRecord:
     images: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     ours: Mapping[str, Ours] = attrs.field(factory=Frozen[str, Ours], validator=freeze)
     stopped: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    owed_here: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     look: Look | None = None
     tries_at_s: float | None = None
     finished_s: float | None = None
@@ -318,6 +320,7 @@ STORED = tuple(
         "images",
         "ours",
         "stopped",
+        "owed_here",
         "look",
         "tries_at_s",
         "finished_s",

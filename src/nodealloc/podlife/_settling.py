@@ -96,6 +96,8 @@ def _settled(have: PodRecord, step: Step[Detail], outcome: Outcome[Acted], rules
 
 def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules: Rules) -> PodRecord | None:
     detail = step.detail
+    if acted.had_ended:
+        have = _not_owed(have, detail)
     match detail:
         case MakeReady():
             return _made_ready(have, detail, acted, now_s, rules)
@@ -146,6 +148,13 @@ def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules
             return None
         case _:
             return have.but(doubt=acted.listing or have.doubt)
+
+
+def _not_owed(have: PodRecord, detail: Detail) -> PodRecord:
+    """Its policy says whether a container starts again that ended by itself before it was stopped."""
+    if isinstance(detail, StopContainer | Hook) and have.owed.get(detail.container) == detail.container_id:
+        return have.but(owed=reduced(have.owed, detail.container))
+    return have
 
 
 def _is_of(detail: Pull, have: PodRecord) -> bool:

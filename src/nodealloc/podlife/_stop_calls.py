@@ -6,11 +6,12 @@ import contextlib
 import math
 
 from nodealloc.dsw_asw import Clock, UncertainError
-from nodealloc.podlife._details import LifePolicy, StopContainer
+from nodealloc.errors import NodeallocError
+from nodealloc.podlife._details import Hook, LifePolicy, StopContainer
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import left_to_end_s
 from nodealloc.podlife._worlds import Worlds
-from nodealloc.runtime import Containers, NoSuchRecordError
+from nodealloc.runtime import Containers, NoSuchRecordError, RunState, RuntimeWatch
 
 __all__ = ["StopCalls"]
 
@@ -20,21 +21,59 @@ class StopCalls:
 
     Args:
         runtime: Ends them.
+        watch: Tells whether they run.
         worlds: What is remembered of pods.
         clock: Time for deadlines.
         policy: How much time is kept for a container that has not heard of its end.
-        rules: `keeps_deadline`.
+        rules: `keeps_deadline`, `tells_meanwhile`.
     """
 
     def __init__(
-        self, runtime: Containers, worlds: Worlds, clock: Clock, policy: LifePolicy, rules: Rules
+        self,
+        runtime: Containers,
+        watch: RuntimeWatch,
+        worlds: Worlds,
+        clock: Clock,
+        *,
+        policy: LifePolicy,
+        rules: Rules,
     ) -> None:
         self._runtime = runtime
+        self._watch = watch
         self._worlds = worlds
         self._clock = clock
         self._policy = policy
         self._rules = rules
         self._may_have_heard: dict[str, bool] = {}
+        self._had_ended: dict[str, bool] = {}
+
+    def had_ended(self, uid: str, detail: StopContainer | Hook, /) -> bool:
+        """Whether a container that is stopped to start again had ended by itself before it heard of that.
+
+        Asked once of each, before its hook or before it is told; False where the runtime does not answer.
+
+        Args:
+            uid: Of its pod.
+            detail: Which.
+        """
+        record, cid = self._worlds.pods.get(uid), detail.container_id
+        is_owed = record is not None and record.owed_here.get(detail.container) == cid
+        if not is_owed or not self._rules.tells_meanwhile:
+            return False
+        if cid not in self._had_ended:
+            self._had_ended[cid] = False
+            is_over = self._is_over(uid, cid)
+            # Another call with less time may have told it meanwhile, and come back.
+            if cid in self._had_ended and cid not in self._may_have_heard:
+                self._had_ended[cid] = is_over
+        return self._had_ended.get(cid, False)
+
+    def _is_over(self, uid: str, cid: str) -> bool:
+        try:
+            report = self._watch.ask(uid)
+        except NodeallocError:
+            return False
+        return any(one.record.id == cid and one.record.state is RunState.EXITED for one in report.containers)
 
     def stop(self, uid: str, detail: StopContainer, /) -> None:
         """Ask a container to end in the time that it has left, which nobody gives it twice.
@@ -64,3 +103,4 @@ class StopCalls:
                 self._may_have_heard[cid] = False
             raise
         self._may_have_heard.pop(cid, None)
+        self._had_ended.pop(cid, None)

@@ -293,7 +293,7 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
 
     For a kubelet's next one when the one before it has gone.
     """
-    stopping, stopped, owed = record.stopping, record.stopped, record.owed
+    stopping, stopped, owed, owed_here = record.stopping, record.stopped, record.owed, record.owed_here
     if not (turn.rules.tells_meanwhile or plan.ends):
         to_stop = () if stopping else to_stop[:1]
     for stop in to_stop:
@@ -301,6 +301,7 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
             grace_s = _grace_s(record.pod, stop)
             if _starts_again(plan, stop, turn.rules):
                 owed = extended(owed, stop.name, stop.container_id)
+                owed_here = extended(owed_here, stop.name, stop.container_id)
             if not turn.rules.counts_stopped:
                 stopped = extended(stopped, stop.name, stop.container_id)
             stopping = extended(
@@ -316,7 +317,7 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
             )
     if stopping is record.stopping:
         return record
-    return record.but(stopping=stopping, stopped=stopped, owed=owed)
+    return record.but(stopping=stopping, stopped=stopped, owed=owed, owed_here=owed_here)
 
 
 def _starts_again(plan: PodPlan, stop: Stop, rules: Rules) -> bool:

@@ -8,13 +8,14 @@ import attrs
 import pytest
 
 from nodealloc.podfacts import Exited, LifeState
-from nodealloc.podlife import KUBELET, Rules
-from nodealloc.podspec import Container, RestartPolicy
-from nodealloc.runtime import RunState
+from nodealloc.podlife import KUBELET, HookCall, Rules
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
+from nodealloc.runtime import RunState, RuntimeUnavailableError
 from tests.unit.podlife_node import Node, NotingRuntime, Verdicts, pod
 
 BOTH = (Rules(), KUBELET)
 SIDE = Container(name="side", image="busybox")
+BYE = LifecycleHandler(exec=ExecAction(command=("bye",)))
 
 
 class Obedient(Node):
@@ -137,3 +138,68 @@ def test_a_start_is_owed_though_the_record_of_what_was_stopped_is_gone() -> None
     node.lives.heard()
     node.after(5)
     assert node.running() == ["app#1"]
+
+
+@pytest.mark.parametrize("hook", [None, Lifecycle(pre_stop=BYE)])
+@pytest.mark.parametrize(
+    ("rules", "code", "running"),
+    [
+        (BOTH[0], 0, ["side#0"]),
+        (KUBELET, 0, ["app#1", "side#0"]),
+        (BOTH[0], 1, ["app#1", "side#0"]),
+        (KUBELET, 1, ["app#1", "side#0"]),
+    ],
+)
+def test_what_had_ended_before_it_was_stopped(
+    rules: Rules, code: int, running: list[str], hook: Lifecycle | None
+) -> None:
+    """As its probe failed for the last time no listing had shown its end: its policy says what is next."""
+    app = Container(name="app", image="busybox", lifecycle=hook)
+    node = up(rules, RestartPolicy.ON_FAILURE, containers=(app, SIDE))
+    node.exit("app", code)
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(25)
+    assert sorted(node.running()) == running
+    assert bool(node.stops) is (rules is KUBELET)
+
+
+def test_what_ends_in_its_hook_starts_again() -> None:
+    """It has heard of its end."""
+    app = Container(name="app", image="busybox", lifecycle=Lifecycle(pre_stop=BYE))
+    node = up(Rules(), RestartPolicy.ON_FAILURE, containers=(app, SIDE))
+
+    def leave(_call: HookCall) -> str:
+        node.exit("app", 0)
+        return ""
+
+    node.hooks.answer = leave
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(25)
+    assert sorted(node.running()) == ["app#1", "side#0"]
+
+
+def test_what_was_told_before_the_agents_restart_starts_again() -> None:
+    """The next process cannot know whether it ended for that."""
+    node = up(Rules(), RestartPolicy.ON_FAILURE, containers=(pod().containers[0], SIDE))
+    node.executor.held.add("stop")
+    node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+    node.after(2)
+    node.kill_agent()
+    node.executor.held.add("stop")
+    node.lives.put(pod(policy=RestartPolicy.ON_FAILURE, containers=(pod().containers[0], SIDE)))
+    node.lives.heard()
+    node.after(1)
+    node.exit("app", 0)
+    node.executor.parked.pop()()
+    node.after(20)
+    assert sorted(node.running()) == ["app#1", "side#0"]
+
+
+def test_what_does_not_say_how_it_is_is_stopped() -> None:
+    """Whoever cannot be asked whether it runs is told to end all the same."""
+    node = up(Rules(), RestartPolicy.ON_FAILURE, containers=(pod().containers[0], SIDE))
+    made = node.id_of("app")
+    node.runtime.fail("inspect", RuntimeUnavailableError("inspect", "it is away"))
+    node.verdicts.put("u", Verdicts(alive={made: False}))
+    node.after(20)
+    assert sorted(node.running()) == ["app#1", "side#0"]

@@ -94,9 +94,6 @@ class FinishedStays(ProbesHeard):
         if event.what is What.FORGOT:  # perhaps nobody looked in time
             self._succeeded -= {key} - self._told
         if event.what is What.STARTED:
-            if key in self._newest and self.failed_probes(self._newest[key]):
-                # It was to be ended for its probe, which was asked once more before its end was heard of.
-                self._succeeded.discard(key)
             if pod.restart_policy is RestartPolicy.NEVER:
                 assert first not in self._started, f"{event.uid}/{event.name} starts again under policy Never"
             if pod.restart_policy is RestartPolicy.ON_FAILURE:
