@@ -64,6 +64,8 @@ _FROM = "FROM"
 """A variable that says from which image a container is made: both are of one form."""
 _ALWAYS, _NEVER = 0.12, 0.1
 """Of pods so many have their first container's image fetched for each start, or wait until it is there."""
+_SAYS_STARTED, _STARTS_BADLY = 0.8, 0.5
+"""Of sidecars so many say when they have started, and of their instances so many never do."""
 _LASTS = 0.82
 """Of pods so many may be there for as long as anybody wants them; the others take their time to end then."""
 _PORTS = (8080, 8080, 8081)
@@ -240,7 +242,11 @@ def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) ->
         leaves_with=leaves_with,
         answers_s=answers_s,
         hooks_s=((PRE_STOP, rng.choice(_HOOKS_S)), (POST_START, rng.choice(_HOOKS_S[:-1]))),
-        fails=frozenset(one for one in (STARTED, POST_START, PRE_STOP) if rng.random() < 0.2),
+        fails=frozenset(
+            one
+            for one in (STARTED, POST_START, PRE_STOP)
+            if rng.random() < (_STARTS_BADLY if one == STARTED and init is not None else 0.2)
+        ),
     )
 
 
@@ -318,7 +324,7 @@ def _started(rng: random.Random, container: Container) -> Container:
     if not container.restartable:
         return container
     name = container.name
-    started = _probe(STARTED, name, period_s=2, failures=3) if rng.random() < 0.5 else None
+    started = _probe(STARTED, name, period_s=2, failures=3) if rng.random() < _SAYS_STARTED else None
     alive = _probe(LIVE, name, period_s=3, failures=3) if rng.random() < 0.6 else None
     return attrs.evolve(container, startup_probe=started, liveness_probe=alive)
 
