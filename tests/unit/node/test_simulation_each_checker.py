@@ -780,6 +780,13 @@ def startup_is_earned(scene: Scene) -> None:
     scene.told(containers=[attrs.evolve(RUNS, started=True, container_id=f"sim://{scene.runs()}")])
 
 
+def startup_of_a_sidecar_is_earned(scene: Scene) -> None:
+    sidecar = attrs.evolve(APP, name="side", restartable=True, startup_probe=probed(STARTED))
+    scene.wants(init_containers=(sidecar,))
+    runs = attrs.evolve(RUNS, name="side", started=True, container_id=f"sim://{scene.runs(name='side')}")
+    scene.environment.tell("u", PodStatus(phase=PodPhase.PENDING, init_containers=(runs,)))
+
+
 def last_end_is_told(scene: Scene) -> None:
     scene.wants()
     starts_again(scene)
@@ -1136,6 +1143,9 @@ BROKEN = {
     "PhaseIsTrue": Broken(phase_is_true, r"told to have succeeded, and app has not"),
     "PhaseIsTrue of who is ready": Broken(phase_is_true_of_ready, r"told to be ready, and app not to run"),
     "StartupIsEarned": Broken(startup_is_earned, r"told to have started, and nobody has heard that"),
+    "StartupIsEarned of a sidecar": Broken(
+        startup_of_a_sidecar_is_earned, r"u/side .+ told to have started, and nobody has heard that"
+    ),
     "LastEndIsTold": Broken(last_end_is_told, r"ended before, and that is told of None", "settled"),
     "LostEndIsTold": Broken(
         lost_end_is_told, r"u/app was told to run as .+, which vanished; .+ told of None"

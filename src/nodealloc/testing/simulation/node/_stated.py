@@ -76,7 +76,7 @@ def _has_run(one: ContainerStatus) -> bool:
 class StartupIsEarned(Guarantee):
     """Guarantee 4: nobody who was not asked has started."""
 
-    words = "a container is told to have started only after its startup probe has passed"
+    words = "a container, or a sidecar, is told to have started only after its startup probe has passed"
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -89,8 +89,8 @@ class StartupIsEarned(Guarantee):
         pod = self.pod(event.uid) if isinstance(event.value, PodStatus) else None
         if pod is None or not isinstance(event.value, PodStatus):
             return
-        probes = {one.name: one.startup_probe for one in pod.containers if one.startup_probe}
-        for one in event.value.containers if probes else ():
+        probes = {one.name: one.startup_probe for one in pod.all_containers if one.startup_probe}
+        for one in event.value.all_containers if probes else ():
             probe, made = probes.get(one.name), id_told(one.container_id)
             if probe is None or probe.exec is None or not isinstance(one.state, ContainerRunning):
                 continue
