@@ -768,6 +768,14 @@ def phase_is_true(scene: Scene) -> None:
     scene.told(PodPhase.SUCCEEDED, containers=[RUNS])
 
 
+def phase_is_true_of_the_end(scene: Scene) -> None:
+    """It waits for its back-off, and its pod is over."""
+    scene.wants()
+    last = ContainerTerminated(exit=Exited(code=7))
+    waits = attrs.evolve(RUNS, state=ContainerWaiting(reason="CrashLoopBackOff"), last_state=last)
+    scene.told(PodPhase.FAILED, containers=[waits])
+
+
 def phase_is_true_of_ready(scene: Scene) -> None:
     scene.wants()
     waits = attrs.evolve(RUNS, state=ContainerWaiting())
@@ -1141,6 +1149,7 @@ BROKEN = {
     "ProbesInTime": Broken(probes_in_time, r"u/app was not asked \(live\) for \d+ s"),
     "StrangersGo": Broken(strangers_go, r"which somebody else started, runs on", "settled"),
     "PhaseIsTrue": Broken(phase_is_true, r"told to have succeeded, and app has not"),
+    "PhaseIsTrue of the end": Broken(phase_is_true_of_the_end, r"told to be over, and app not to have ended"),
     "PhaseIsTrue of who is ready": Broken(phase_is_true_of_ready, r"told to be ready, and app not to run"),
     "StartupIsEarned": Broken(startup_is_earned, r"told to have started, and nobody has heard that"),
     "StartupIsEarned of a sidecar": Broken(

@@ -32,14 +32,17 @@ __all__ = [
 class PhaseIsTrue(Guarantee):
     """Guarantee 8."""
 
-    words = "a phase, and that a pod is ready, follow from what is told of its containers"
+    words = (
+        "a phase, and that a pod is ready, follow from what is told of its containers: what began has ended "
+        "once its pod is over"
+    )
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._failed: set[str] = set()
 
     def heard(self, event: Event, /) -> None:
-        """All has succeeded, something has run, nothing runs; who is ready runs."""
+        """All has succeeded, something has run, all has ended; who is ready runs."""
         status = event.value
         if event.what is not What.TOLD or not isinstance(status, PodStatus) or not status.containers:
             return
@@ -58,6 +61,10 @@ class PhaseIsTrue(Guarantee):
         if status.phase is PodPhase.RUNNING:
             waits = [one.name for one in mains if not _has_run(one)]
             assert len(waits) < len(mains), f"{event.uid} is told to run, and nothing of it ever did"
+        if status.phase is not None and status.phase.is_terminal:
+            begun = [one for one in (*status.init_containers, *mains) if _has_run(one)]
+            left = [one.name for one in begun if not isinstance(one.state, ContainerTerminated)]
+            assert not left, f"{event.uid} is told to be over, and {', '.join(left)} not to have ended"
         if is_ready(status):
             rest = [one.name for one in mains if not isinstance(one.state, ContainerRunning)]
             assert not rest, f"{event.uid} is told to be ready, and {', '.join(rest)} not to run"
