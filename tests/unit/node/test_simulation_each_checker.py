@@ -960,6 +960,7 @@ def tells_no_address(scene: Scene) -> None:
 def tells_no_address_any_more(scene: Scene) -> None:
     scene.environment.only_ends = True
     scene.wants()
+    scene.runs()
     for phase, ips in ((PodPhase.RUNNING, ("10.0.0.1",)), (PodPhase.FAILED, ())):
         scene.environment.tell("u", PodStatus(phase=phase, containers=(RUNS,), pod_ips=ips))
 

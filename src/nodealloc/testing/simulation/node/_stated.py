@@ -15,6 +15,7 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
+from nodealloc.runtime import SandboxReport
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, StartsHeard, id_told, is_ready
@@ -246,7 +247,9 @@ class TellsOfThese(Guarantee):
     def _keeps_addresses(self, uid: str, status: PodStatus) -> None:
         """Whoever reads of a pod that has ended reads where it was, unless its sandbox went before it."""
         before = self._ips.get(uid, ())
-        self._ips[uid] = status.pod_ips
+        # Of a sandbox that the power took an agent tells until it has looked.
+        if not status.pod_ips or any(one.record.is_ready for one in self._boxes(uid)):
+            self._ips[uid] = status.pod_ips
         is_over = status.phase is not None and status.phase.is_terminal and bool(status.containers)
         assert not (is_over and self.environment.only_ends) or status.pod_ips or not before, (
             f"{uid} has ended, and its addresses {before} are not told any more"
@@ -269,8 +272,8 @@ class TellsOfThese(Guarantee):
                     f"{record.pod.uid}/{record.name} runs from {record.image_id}, and {each.image_id} is told"
                 )
 
-    def _boxes(self, uid: str) -> list[str]:
-        return [one.record.id for one in self.environment.containers.sandboxes if one.record.pod.uid == uid]
+    def _boxes(self, uid: str) -> list[SandboxReport]:
+        return [one for one in self.environment.containers.sandboxes if one.record.pod.uid == uid]
 
     def _keep_times(self, container_id: str) -> None:
         for one in self.environment.containers.reports:
