@@ -783,6 +783,14 @@ def phase_is_true_of_ready(scene: Scene) -> None:
     scene.told(ready=True, containers=[attrs.evolve(waits, last_state=last)])
 
 
+def before_itself(scene: Scene) -> None:
+    scene.wants()
+    scene.crashes(made := scene.runs())
+    ended = ContainerTerminated(exit=Exited(code=7), container_id=f"sim://{made}")
+    one = ContainerStatus(name="app", image=IMAGE, container_id=f"sim://{made}")
+    scene.told(containers=[attrs.evolve(one, state=ended, last_state=ended)])
+
+
 def startup_is_earned(scene: Scene) -> None:
     scene.wants(container=attrs.evolve(APP, startup_probe=probed(STARTED)))
     scene.told(containers=[attrs.evolve(RUNS, started=True, container_id=f"sim://{scene.runs()}")])
@@ -1152,6 +1160,7 @@ BROKEN = {
     "PhaseIsTrue": Broken(phase_is_true, r"told to have succeeded, and app has not"),
     "PhaseIsTrue of the end": Broken(phase_is_true_of_the_end, r"told to be over, and app not to have ended"),
     "PhaseIsTrue of who is ready": Broken(phase_is_true_of_ready, r"told to be ready, and app not to run"),
+    "TellsOfThese of the one before": Broken(before_itself, r"is told, and to be the one before itself"),
     "StartupIsEarned": Broken(startup_is_earned, r"told to have started, and nobody has heard that"),
     "StartupIsEarned of a sidecar": Broken(
         startup_of_a_sidecar_is_earned, r"u/side .+ told to have started, and nobody has heard that"

@@ -213,7 +213,10 @@ class _Instance(NamedTuple):
 class TellsOfThese(Guarantee):
     """Guarantees 3 and 4: what is told of a container is true of the very instance that is named."""
 
-    words = "ids, images and times that are told are those of an instance of that container"
+    words = (
+        "ids, images and times that are told are those of an instance of that container, and of another one "
+        "what is told of its last end"
+    )
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -291,6 +294,10 @@ class TellsOfThese(Guarantee):
             assert one.image.removeprefix("sha256:") == instance.image, (
                 f"{what} ({made}) is told to run from {one.image!r}, and was made from {instance.image!r}"
             )
+        last = id_told(one.last_state.container_id) if isinstance(one.last_state, ContainerTerminated) else ""
+        assert isinstance(one.state, ContainerWaiting | None) or not last or last != made, (
+            f"{what} ({made}) is told, and to be the one before itself"
+        )
         for state in (one.state, one.last_state):
             if isinstance(state, ContainerRunning):
                 self._are_times(what, made, state.started_unix_s)
