@@ -20,6 +20,7 @@ from tests.unit.node.simulated_outages import OUTAGES
 from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
 from tests.unit.node.simulated_restarts import RESTARTS
+from tests.unit.node.simulated_second_look import SECOND_LOOK
 
 PACKAGE = Path(nodealloc.__file__).parent
 FAULTS = 4000
@@ -190,7 +191,18 @@ FIRST = {
     ),
 }
 
-MUTANTS = FIRST | CHANGES | OVERSIGHTS | PROMISES | RESTARTS | BY_STRANGERS | OUTAGES | ONCE_UNFOUND | MAKING
+MUTANTS = (
+    FIRST
+    | CHANGES
+    | OVERSIGHTS
+    | PROMISES
+    | RESTARTS
+    | BY_STRANGERS
+    | OUTAGES
+    | ONCE_UNFOUND
+    | MAKING
+    | SECOND_LOOK
+)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
