@@ -120,7 +120,13 @@ class SimulatedContainers(FakeContainerRuntime):
 
     def start_container(self, container_id: str, /) -> None:
         """See `Containers.start_container`."""
+        self.start(container_id)
+
+    def start(self, container_id: str, asked_s: float | None = None) -> None:
+        """The same, asked for at that time; None for now."""
         self.catch_up()
+        if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
+            self.late.add(container_id)
         before = self._containers.get(container_id)
         try:
             super().start_container(container_id)
@@ -133,15 +139,9 @@ class SimulatedContainers(FakeContainerRuntime):
         self._behaviours[container_id] = behaviour
         if behaviour.fails:
             self.unwell.setdefault(container_id, set()).update(behaviour.fails)
-        self._happen(What.STARTED, container_id)
+        self._say(attrs.evolve(self._event(What.STARTED, container_id), asked_s=asked_s))
         if behaviour.runs_s != float("inf"):
             self._end_at(container_id, self._clock.awake_s + behaviour.runs_s, behaviour.code)
-
-    def start(self, container_id: str, asked_s: float) -> None:
-        """The same, asked for at that time."""
-        if self._clock.awake_s - asked_s > _LOST_S:
-            self.late.add(container_id)
-        self.start_container(container_id)
 
     def ask_to_end(self, container_id: str, grace_s: float, asked_s: float | None = None, /) -> float:
         """Send TERM, and KILL after the grace; seconds until it will have ended, 0 for at once."""

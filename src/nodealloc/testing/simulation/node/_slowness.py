@@ -148,9 +148,10 @@ class HooksHoldBack(Guarantee):
         elif event.what is What.STARTED and self.container(event) is not None:
             answered = self.environment.containers.answered
             for one, (began_s, ends_s) in hooks.items():
-                # What starts for the first time has been behind it from the beginning.
+                # What starts for the first time has been behind it, unless it was told to before it began.
                 since_s = began_s + (_ASKED_S if event.attempt else 0.0)
-                assert (one, POST_START) in answered or not since_s < event.at_s < ends_s, (
+                is_behind = since_s < (event.at_s if event.asked_s is None else event.asked_s)
+                assert (one, POST_START) in answered or not (is_behind and event.at_s < ends_s), (
                     f"{event.uid}/{event.name} starts, and the post-start hook of {one} runs"
                 )
         elif isinstance(event.value, Ran) and event.value.command == PRE_STOP:
