@@ -99,10 +99,13 @@ class ReadyFallsFirst(ProbesHeard):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._ending: dict[str, float] = {}
+        self._ended: set[str] = set()
 
     def heard(self, event: Event, /) -> None:
         """After the first signal of its end nobody reads that it is ready."""
         self.hear_probe(event)
+        if event.what in {What.STARTED, What.ENDED} and event.uid not in self.environment.read:
+            (self._ended.discard if self.main_runs(event.uid) else self._ended.add)(event.uid)
         # One that a probe had killed may start again before the agent acts on what it read.
         if event.what is What.SIGNALLED and event.uid in self.environment.read and not self.ends_alone(event):
             # Without any grace nobody is waited for, and what was on its way is told all the same.
@@ -110,7 +113,8 @@ class ReadyFallsFirst(ProbesHeard):
             self._ending.setdefault(event.uid, event.at_s + on_its_way_s)
             told = self.environment.told.get(event.uid)
             waited_s = max(event.at_s - self.environment.read[event.uid], self._overdue_s(event))
-            assert told is None or not is_ready(told) or waited_s > self._waits_s(event.uid) - _SOON_S, (
+            is_due = waited_s <= self._waits_s(event.uid) - _SOON_S and not self._ended_before(event)
+            assert told is None or not is_ready(told) or not is_due, (
                 f"{event.uid} is asked to end {waited_s:.2f} s after its deletion was read, told to be ready"
             )
         from_s = self._ending.get(event.uid, math.inf)
@@ -118,6 +122,13 @@ class ReadyFallsFirst(ProbesHeard):
             assert not is_ready(event.value), (
                 f"{event.uid} is told to be ready after the first signal of its end"
             )
+
+    def _ended_before(self, event: Event) -> bool:
+        """Whether it is a sidecar of a pod that had ended by itself before its deletion was read."""
+        pod, container = self.pod(event.uid), self.container(event)
+        if pod is None or pod.restart_policy is RestartPolicy.ALWAYS or event.uid not in self._ended:
+            return False
+        return container in pod.init_containers
 
     def _overdue_s(self, event: Event) -> float:
         """For how long it may have been ending by its own deadline, known from the start of an agent on."""
