@@ -133,4 +133,25 @@ SECOND_LOOK = {
         "    grace_s = 0.0",
         "calm",
     ),
+    "sidecar-ready-unasked": Change(
+        "a sidecar is told to have started whatever its startup probe says",
+        "podstatus/_health.py",
+        "        return _main(status, container, asked)\n",
+        "        return _with(status, started=runs(status), ready=runs(status))\n",
+        "calm",
+    ),
+    "finished-forgotten": Change(
+        "a pod that has finished is forgotten though its source has it",
+        "podlife/_ending.py",
+        "    if not (want.is_removed or want.is_orphan):\n",
+        "    if not (want.is_removed or want.is_orphan or not holds_name):\n",
+        "calm",
+    ),
+    "fetched-for-each-start": Change(
+        "an image that is there is fetched for each start",
+        "podlife/_images.py",
+        "        found = None if policy is PullPolicy.ALWAYS else self._found(name)",
+        "        found = None if policy is not PullPolicy.NEVER else self._found(name)",
+        "calm",
+    ),
 }
