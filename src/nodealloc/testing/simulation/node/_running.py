@@ -100,6 +100,8 @@ class FinishedStays(ProbesHeard):
                 assert key not in self._succeeded or first not in self._started, (
                     f"{event.uid}/{event.name} starts again after it succeeded"
                 )
+            if first not in self._started:
+                self._succeeded.discard(key)  # that was the other one
             self._started.add(first)
 
     def _needs_one(self, pod: Pod) -> None:
