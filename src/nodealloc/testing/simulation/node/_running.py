@@ -72,7 +72,6 @@ class FinishedStays(ProbesHeard):
         super().__init__(environment)
         self._started: set[tuple[str, str, str]] = set()
         self._succeeded: set[tuple[str, str]] = set()
-        self._newest: dict[tuple[str, str], Event] = {}
         self._told = set[tuple[str, str]]()
 
     def heard(self, event: Event, /) -> None:
@@ -90,7 +89,6 @@ class FinishedStays(ProbesHeard):
         first = (*key, self.environment.containers.image_of(event.id))
         if event.what is What.ENDED and event.value == Exited(code=0) and event.id not in self.stopped_alone:
             self._succeeded.add(key)
-            self._newest[key] = event
         if event.what is What.FORGOT:  # perhaps nobody looked in time
             self._succeeded -= {key} - self._told
         if event.what is What.STARTED:
