@@ -9,11 +9,10 @@ from typing import Final
 from nodealloc import _attrs as attrs
 from nodealloc._fields import fields_but
 from nodealloc._frozen import Frozen, extended, freeze
-from nodealloc.podlife._images import pull_policy
 from nodealloc.podlife._record import Ending, EndingKind
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._taken_up import as_listed, as_the_runtime_knows
-from nodealloc.podspec import Container, Pod, is_static
+from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodListing
 
 __all__ = ["PodWanted", "orphaned", "poked", "removed", "said", "unsaid"]
@@ -110,21 +109,4 @@ def _means_the_same(before: Pod, now: Pod) -> bool:
 
 def _meaning(pod: Pod) -> tuple[object, ...]:
     carried = {key: value for key, value in pod.carried.items() if not key.startswith("metadata.")}
-    return (*_lasting(_with_policies(pod)), carried)
-
-
-def _with_policies(pod: Pod) -> Pod:
-    """With what no policy of fetching an image stands for: a pod that is remembered was read, and says so."""
-    every = (*pod.init_containers, *pod.containers, *pod.ephemeral_containers)
-    if all(one.image_pull_policy is not None for one in every):
-        return pod
-
-    def said(containers: tuple[Container, ...]) -> tuple[Container, ...]:
-        return tuple([attrs.evolve(one, image_pull_policy=pull_policy(one)) for one in containers])
-
-    return attrs.evolve(
-        pod,
-        init_containers=said(pod.init_containers),
-        containers=said(pod.containers),
-        ephemeral_containers=said(pod.ephemeral_containers),
-    )
+    return (*_lasting(pod), carried)

@@ -303,19 +303,6 @@ def test_what_a_source_tells_of_status_changes_nothing() -> None:
     assert node.record().edition == 1
 
 
-def test_a_pod_that_is_said_again_after_a_kill_is_no_other_pod() -> None:
-    """Whoever says nothing of when its image is fetched says the same as what is remembered of it."""
-    part = FakePreparer()
-    node = Node(preparations=[Preparation(name="part", why="", by=part)])
-    mine = pod(containers=[attrs.evolve(APP, image="busybox:1")])
-    node.lives.put(mine)
-    node.after(1)
-    node.kill_agent()
-    node.lives.put(mine)
-    node.after(1)
-    assert (node.record().edition, node.running()) == (1, ["app#0"])
-
-
 def test_a_probe_that_fails_starts_the_container_anew() -> None:
     """It is stopped and started; a verdict on the old instance says nothing of the new one."""
     node = Node()
