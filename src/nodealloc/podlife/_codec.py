@@ -16,7 +16,7 @@ from nodealloc.dsw_asw import Moment
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._record import Begun, Ending, HookState, PodRecord, Starting, Stopping
 from nodealloc.podlife._restarts import RestartEntry, Restarts
-from nodealloc.podspec import Json, Pod
+from nodealloc.podspec import Container, Json, Pod
 
 __all__ = ["POD_ROWS", "manifest_of", "record_from_checkpoint", "record_to_checkpoint"]
 
@@ -169,7 +169,31 @@ def _pod(row: _Row) -> Pod:
         pod = attrs.evolve(Pod.from_manifest(named), containers=())
     else:
         pod = Pod.from_manifest(manifest)
+    pod = _as_said(pod, spec)
     return pod if pod.uid == row.uid else attrs.evolve(pod, uid=row.uid)
+
+
+def _as_said(pod: Pod, spec: Json) -> Pod:
+    """Without when images are fetched, where only its reader says so: one made in Python may say nothing."""
+    if not isinstance(spec, dict):
+        return pod
+
+    def without(containers: tuple[Container, ...], listed: Json) -> tuple[Container, ...]:
+        if not isinstance(listed, list):
+            return containers
+        silent = {one.get("name") for one in listed if isinstance(one, dict) and "imagePullPolicy" not in one}
+        if not silent:
+            return containers
+        return tuple(
+            [attrs.evolve(one, image_pull_policy=None) if one.name in silent else one for one in containers]
+        )
+
+    return attrs.evolve(
+        pod,
+        init_containers=without(pod.init_containers, spec.get("initContainers")),
+        containers=without(pod.containers, spec.get("containers")),
+        ephemeral_containers=without(pod.ephemeral_containers, spec.get("ephemeralContainers")),
+    )
 
 
 def _document(value: object, _type: type[_Document]) -> _Document:

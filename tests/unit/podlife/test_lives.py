@@ -303,6 +303,25 @@ def test_what_a_source_tells_of_status_changes_nothing() -> None:
     assert node.record().edition == 1
 
 
+@pytest.mark.parametrize("image", ["busybox:1", "busybox"])
+def test_a_pod_that_is_said_again_after_a_kill_is_no_other_pod(image: str) -> None:
+    """Whoever says nothing of when its images are fetched says the same as what is remembered of it."""
+    node = Node(preparations=[Preparation(name="part", why="", by=FakePreparer())])
+    app, setup = attrs.evolve(APP, image=image), Container(name="setup", image=image)
+    mine = pod(
+        containers=[app], init_containers=(setup,), ephemeral_containers=(attrs.evolve(app, name="look"),)
+    )
+    node.lives.put(mine)
+    node.after(1)
+    node.exit("setup")
+    node.after(1)
+    node.kill_agent()
+    node.lives.put(mine)
+    node.after(1)
+    assert (node.record().edition, sorted(node.running())) == (1, ["app#0", "look#0"])
+    assert node.record().pod.containers[0].image_pull_policy is None
+
+
 def test_a_probe_that_fails_starts_the_container_anew() -> None:
     """It is stopped and started; a verdict on the old instance says nothing of the new one."""
     node = Node()
