@@ -366,6 +366,7 @@ class Performer:
     def _forget(self, uid: str, detail: Forget) -> None:
         self._give_up(uid, detail.full_name)
         self._failed_pulls.forget(uid)
+        self._stops.forget(uid)
         self._watch.forget(uid)
         self._listings.forget(uid)
         self._worlds.wanted.drop(uid, by="forgotten")

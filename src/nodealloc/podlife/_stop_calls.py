@@ -44,8 +44,8 @@ class StopCalls:
         self._clock = clock
         self._policy = policy
         self._rules = rules
-        self._may_have_heard: dict[str, bool] = {}
-        self._had_ended: dict[str, bool] = {}
+        self._may_have_heard: dict[tuple[str, str], bool] = {}
+        self._had_ended: dict[tuple[str, str], bool] = {}
 
     def had_ended(self, uid: str, detail: StopContainer | Hook, /) -> bool:
         """Whether a container that is stopped to start again had ended by itself before it heard of that.
@@ -57,16 +57,20 @@ class StopCalls:
             detail: Which.
         """
         record, cid = self._worlds.pods.get(uid), detail.container_id
+        key = uid, cid
         is_owed = record is not None and record.owed_here.get(detail.container) == cid
         if not is_owed or not self._rules.tells_meanwhile:
             return False
-        if cid not in self._had_ended:
-            self._had_ended[cid] = False
+        if key not in self._had_ended:
+            self._had_ended[key] = False
             is_over = self._is_over(uid, cid)
             # Another call with less time may have told it meanwhile, and come back.
-            if cid in self._had_ended and cid not in self._may_have_heard:
-                self._had_ended[cid] = is_over
-        return self._had_ended.get(cid, False)
+            if key in self._had_ended and key not in self._may_have_heard:
+                self._had_ended[key] = is_over
+        had_ended = self._had_ended.get(key, False)
+        if had_ended and isinstance(detail, StopContainer):
+            self._had_ended[key] = False  # if listings go on showing that it runs, it is told
+        return had_ended
 
     def _is_over(self, uid: str, cid: str) -> bool:
         try:
@@ -86,21 +90,28 @@ class StopCalls:
             Exception: What the runtime raises, but for a container that is gone.
         """
         keeps, cid = self._rules.keeps_deadline, detail.container_id
+        key = uid, cid
         left_s = left_to_end_s(detail, self._worlds.pods.get(uid), self._clock.monotonic_s())
-        before = self._may_have_heard.get(cid)
+        before = self._may_have_heard.get(key)
         if before is False:
             # It has not heard of its end yet: it gets what is kept for that, by a kubelet all of the grace.
             left_s = max(left_s, self._policy.kept_s(detail.grace_s) if keeps else detail.grace_s)
         if not keeps and not detail.kills:
             left_s = max(float(math.ceil(left_s)), self._policy.term_s)
-        self._may_have_heard[cid] = True
+        self._may_have_heard[key] = True
         try:
             with contextlib.suppress(NoSuchRecordError):
                 self._runtime.stop_container(cid, left_s)
         except Exception as error:
             # Another call may be under way since before it, with more time; a kubelet does not ask.
             if not keeps or not (before or isinstance(error, UncertainError)):
-                self._may_have_heard[cid] = False
+                self._may_have_heard[key] = False
             raise
-        self._may_have_heard.pop(cid, None)
-        self._had_ended.pop(cid, None)
+        self._may_have_heard.pop(key, None)
+        self._had_ended.pop(key, None)
+
+    def forget(self, uid: str, /) -> None:
+        """Nothing of a pod is left that could be stopped."""
+        for known in (self._may_have_heard, self._had_ended):
+            for key in [one for one in list(known) if one[0] == uid]:
+                known.pop(key, None)

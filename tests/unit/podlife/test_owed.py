@@ -10,7 +10,7 @@ import pytest
 from nodealloc.podfacts import Exited, LifeState
 from nodealloc.podlife import KUBELET, HookCall, Rules
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
-from nodealloc.runtime import RunState, RuntimeUnavailableError
+from nodealloc.runtime import PodListing, PodReport, RunState, RuntimeUnavailableError
 from tests.unit.podlife_node import Node, NotingRuntime, Verdicts, pod
 
 BOTH = (Rules(), KUBELET)
@@ -202,4 +202,30 @@ def test_what_does_not_say_how_it_is_is_stopped() -> None:
     node.runtime.fail("inspect", RuntimeUnavailableError("inspect", "it is away"))
     node.verdicts.put("u", Verdicts(alive={made: False}))
     node.after(20)
+    assert sorted(node.running()) == ["app#1", "side#0"]
+
+
+def test_what_listings_go_on_showing_is_told_after_all() -> None:
+    """A runtime that says once that a container has ended, and that it runs each time after that."""
+    node = up(Rules(), RestartPolicy.ALWAYS, containers=(pod().containers[0], SIDE))
+    made, told = node.id_of("app"), node.runtime.inspect
+
+    def wrong(uid: str, listed: PodListing | None = None, /) -> PodReport:
+        node.runtime.inspect = told  # type: ignore[method-assign]
+        report = told(uid, listed)
+        return attrs.evolve(
+            report,
+            containers=tuple(
+                attrs.evolve(one, record=attrs.evolve(one.record, state=RunState.EXITED), exit=Exited(code=0))
+                if one.record.id == made
+                else one
+                for one in report.containers
+            ),
+        )
+
+    node.runtime.inspect = wrong  # type: ignore[method-assign]
+    node.verdicts.put("u", Verdicts(alive={made: False}))
+    node.after(20)
+    assert node.runtime.inspect == told
+    assert node.stops
     assert sorted(node.running()) == ["app#1", "side#0"]
