@@ -75,18 +75,20 @@ class FailedPullsWait(Guarantee):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._failed: dict[str, tuple[int, float]] = {}
+        self._edited_s: dict[str, float] = {}
 
     def heard(self, event: Event, /) -> None:
         """An image that one container alone wants has had its wait."""
         if event.what is What.KILLED:
             self._failed.clear()  # a registry that is asked once more does no harm
-        elif event.what in {What.EDITED, What.PULLED}:
-            for image in [one for one in self._failed if event.uid == self._wants(one) or event.id == one]:
-                del self._failed[image]
-        elif event.what is What.FAILED and event.value == "pull_image" and self._wants(event.id):
+        elif event.what is What.EDITED:
+            self._edited_s[event.uid] = event.at_s
+        elif event.what is What.PULLED:
+            self._failed.pop(event.id, None)
+        elif event.what is What.FAILED and event.value == "pull_image" and (uid := self._wants(event.id)):
             times, at_s = self._failed.get(event.id, (0, 0.0))
             waited_s = event.at_s - at_s
-            if waited_s > _ANEW_S:
+            if waited_s > _ANEW_S or event.at_s - self._edited_s.get(uid, -_READ_S) < _READ_S:
                 times = 0
             self._failed[event.id] = times + 1, event.at_s
             least_s = min(_FETCHED_S * 2.0 ** (times - 1), _FETCHED_MOST_S) if times else 0.0
