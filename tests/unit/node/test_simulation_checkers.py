@@ -181,7 +181,7 @@ def test_a_start_of_which_somebody_knows_is_not_made_again(between: tuple[What, 
 
 
 @pytest.mark.parametrize("is_seen", [False, True])
-def test_a_start_before_the_first_agent_is_known_once_an_agent_asks_who_runs(is_seen: bool) -> None:
+def test_a_start_before_the_first_agent_is_known_once_an_agent_is_told_of_it(is_seen: bool) -> None:
     """Somebody else started it, and it was gone before that: seed 1179335973 found it."""
     scene = Scene()
     checker = AttemptsOnce(scene.environment)
@@ -191,7 +191,7 @@ def test_a_start_before_the_first_agent_is_known_once_an_agent_asks_who_runs(is_
     made = scene.runs()
     containers.unseen.add(made)
     if is_seen:
-        containers.listing()
+        containers.inspect("u")
     containers.vanish(made)
     with pytest.raises(AssertionError, match="starts again") if is_seen else contextlib.nullcontext():
         scene.runs()

@@ -15,8 +15,9 @@ from nodealloc.runtime import (
     ContainerConfig,
     ContainerReport,
     LinuxResources,
-    Listing,
     NoSuchRecordError,
+    PodListing,
+    PodReport,
     RunState,
     RuntimeRefusedError,
     SandboxConfig,
@@ -57,7 +58,8 @@ class SimulatedContainers(FakeContainerRuntime):
         asked_late: How often a command was to run in a container that had ended, by its id: who asks has
             not heard of that yet, and hears of a failure.
         answered: Commands that have ended, by the container's id: who asked for them has heard of it.
-        unseen: Ids of containers that ran here before the agent, until it asked for the first time who runs.
+        unseen: Ids of containers that ran here before the agent, until it was told for the first time how
+            they are.
         strange: Ids of containers that somebody else started here: of them nothing is told but that.
     """
 
@@ -101,10 +103,11 @@ class SimulatedContainers(FakeContainerRuntime):
         """Every sandbox that the runtime knows."""
         return list(self._sandboxes.values())
 
-    def listing(self) -> Listing:
-        """See `Looks.listing`; from then on somebody knows who ran before."""
-        self.unseen.clear()
-        return super().listing()
+    def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
+        """See `Looks.inspect`; from then on somebody knows who ran before."""
+        report = super().inspect(uid, listed)
+        self.unseen.difference_update([one.record.id for one in report.containers])
+        return report
 
     def catch_up(self) -> None:
         """Let everything end that is due by now."""
