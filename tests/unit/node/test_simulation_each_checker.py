@@ -218,13 +218,6 @@ def failed_calls_wait(scene: Scene) -> None:
         scene.environment.outages.failed("run_sandbox", "u")
 
 
-def failed_pulls_wait(scene: Scene) -> None:
-    scene.wants()
-    for after_s in (0.0, 10.1, 10.1):
-        scene.clock.advance(after_s)
-        scene.environment.outages.failed("pull_image", "", IMAGE)
-
-
 def init_once(scene: Scene) -> None:
     scene.wants(init_containers=(attrs.evolve(APP, name="init"),))
     scene.crashes(scene.runs(name="init"), 0)
@@ -1211,9 +1204,6 @@ BROKEN = {
     ),
     "FailedCallsWait": Broken(
         failed_calls_wait, r"u: run_sandbox of u failed 2 times in a row.* 0\.60 s later; 1 s are its wait"
-    ),
-    "FailedPullsWait": Broken(
-        failed_pulls_wait, r"not be fetched 2 times in a row.* 10\.10 s later; 20 s are its wait"
     ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }

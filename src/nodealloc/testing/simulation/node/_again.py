@@ -6,7 +6,7 @@ from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 
-__all__ = ["FailedCallsWait", "FailedPullsWait"]
+__all__ = ["FailedCallsWait"]
 
 _FIRST_S = 0.5
 """A kubelet waits so long after a call's first failure, and twice that after each further one."""
@@ -14,10 +14,6 @@ _LONGEST_S = 100.0
 """It waits two minutes at most; what failed so often may be forgotten by then."""
 _READ_S = 60.0
 """So long after an edit an agent may read it, and try what is wanted now as something that never failed."""
-_FETCHED_S, _FETCHED_MOST_S = 10.0, 300.0
-"""The same of an image that could not be fetched."""
-_ANEW_S = 600.0
-"""What failed so long ago does not count any more."""
 _SLACK_S = 0.05
 _WAIT = frozenset({"run_sandbox", "start_container"})
 """Calls that one step of a pod makes, and no other: whoever makes one again tries the same step again."""
@@ -62,47 +58,3 @@ class FailedCallsWait(Guarantee):
 
     def _pod_of(self, id_: str) -> str:
         return self.environment.containers.pod_of(id_)
-
-
-class FailedPullsWait(Guarantee):
-    """Guarantee 6: a registry that refuses is not asked without end.
-
-    Source: kubelet ``images/image_manager.go``.
-    """
-
-    words = "an image that could not be fetched is asked for again after ten seconds, then after twice that"
-
-    def __init__(self, environment: Environment) -> None:
-        super().__init__(environment)
-        self._failed: dict[str, tuple[int, float]] = {}
-        self._edited_s: dict[str, float] = {}
-
-    def heard(self, event: Event, /) -> None:
-        """An image that one container alone wants has had its wait."""
-        if event.what is What.KILLED:
-            self._failed.clear()  # a registry that is asked once more does no harm
-        elif event.what is What.EDITED:
-            self._edited_s[event.uid] = event.at_s
-        elif event.what is What.PULLED:
-            self._failed.pop(event.id, None)
-        elif event.what is What.FAILED and event.value == "pull_image" and (uid := self._wants(event.id)):
-            times, at_s = self._failed.get(event.id, (0, 0.0))
-            waited_s = event.at_s - at_s
-            if waited_s > _ANEW_S or event.at_s - self._edited_s.get(uid, -_READ_S) < _READ_S:
-                times = 0
-            self._failed[event.id] = times + 1, event.at_s
-            least_s = min(_FETCHED_S * 2.0 ** (times - 1), _FETCHED_MOST_S) if times else 0.0
-            assert waited_s >= least_s - _SLACK_S or self.environment.strays() or not times, (
-                f"{event.id} could not be fetched {times} times in a row, and is asked for again "
-                f"{waited_s:.2f} s later; {least_s:g} s are its wait"
-            )
-
-    def _wants(self, image: str) -> str:
-        """The uid of the pod whose container wants an image; "" where several do, or nobody does."""
-        found = [
-            pod.uid
-            for pod in self.environment.known.values()
-            for one in (*pod.all_containers, *pod.ephemeral_containers)
-            if one.image == image
-        ]
-        return found[0] if len(found) == 1 else ""

@@ -21,8 +21,6 @@ _LEAST_S, _MEAN_S, _MOST_S = 5.0, 30.0, 120.0
 """So long a runtime is away at least, on an average, and at most."""
 _UNKNOWN_S = (5.0, 60.0)
 """So long it does not know how a container is; of some it never knows that again, until they have ended."""
-_LACKS_S = (20.0, 150.0)
-"""So long an image is not to be had."""
 _FOR_EVER = 0.3
 _DOUBLED = 0.3
 
@@ -31,11 +29,11 @@ class Outages:
     """Says whether the runtime is away, and spoils what it has when it comes back.
 
     Faults, by name: `runtime goes away` (every call fails for a spell), `runtime refuses for a spell`
-    (every call that changes something), `image is not to be had for a spell`, and, once one that was away
-    is back, for each container or sandbox: `container ends meanwhile` (with a status that is known or is
-    not), `container is lost meanwhile` (it has ended, and its record is gone), `record is lost meanwhile`
-    (of what had ended before), `sandbox ends meanwhile` (with all that ran in it), `state is unknown` (of a
-    container that runs, for a while), `second sandbox is ready` (of one pod).
+    (every call that changes something), and, once one that was away is back, for each
+    container or sandbox: `container ends meanwhile` (with a status that is known or is not), `container is
+    lost meanwhile` (it has ended, and its record is gone), `record is lost meanwhile` (of what had ended
+    before), `sandbox ends meanwhile` (with all that ran in it), `state is unknown` (of a container that
+    runs, for a while), `second sandbox is ready` (of one pod).
 
     Args:
         clock: The machine's.
@@ -53,7 +51,6 @@ class Outages:
         self._until_s = self._refuses_until_s = -math.inf
         self._comes_back = False
         self._unknown_until_s: dict[str, float] = {}
-        self._lacks_until_s: dict[str, float] = {}
         self._numbers = count(1)
 
     def is_away(self, chance: Chance) -> bool:
@@ -78,25 +75,16 @@ class Outages:
             self._refuses_until_s = now_s + _spell_s(chance)
         return now_s < self._refuses_until_s
 
-    def lacks(self, image: str, chance: Chance) -> bool:
-        """Whether an image is not to be had now, as one that is not pushed yet; a spell may begin here."""
-        now_s = self._clock.awake_s
-        if now_s >= self._lacks_until_s.get(image, now_s) and chance.strikes(
-            "image is not to be had for a spell"
-        ):
-            self._lacks_until_s[image] = now_s + chance.rng.uniform(*_LACKS_S)
-        return now_s < self._lacks_until_s.get(image, now_s)
-
     def is_excused(self, container_id: str) -> bool:
         """Whether a container may be asked to end since the runtime told something strange of it."""
         if not self.excused:
             return False
         return container_id in self.excused or self._containers.sandbox_of(container_id) in self.excused
 
-    def failed(self, call: str, about: str, image: str = "") -> None:
-        """A call about a container, a sandbox, a pod, or "" for the whole node or an image has failed."""
-        uid, id_ = self._containers.pod_of(about) or about, about or image
-        self._events.happen(Event(what=What.FAILED, at_s=self._clock.awake_s, uid=uid, id=id_, value=call))
+    def failed(self, call: str, about: str) -> None:
+        """A call about a container, a sandbox, a pod, or "" for the whole node has failed."""
+        uid = self._containers.pod_of(about) or about
+        self._events.happen(Event(what=What.FAILED, at_s=self._clock.awake_s, uid=uid, id=about, value=call))
 
     # What is told of containers whose state the runtime does not know.
 

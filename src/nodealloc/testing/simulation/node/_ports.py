@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 from nodealloc import _attrs as attrs
@@ -162,11 +161,10 @@ class SimulatedRuntime:
         return self._at_once("images", self._containers.images)
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
-        """See `Images.pull_image`; every image can be had by and by, by anybody."""
+        """See `Images.pull_image`; every image can be had, by anybody."""
         del credentials
         was_there = self._containers.has_image(name)
-        fetch = partial(self._containers.fetch, name, was_there=was_there)
-        return self._through("pull_image", fetch, "", changes=True, image=name)
+        return self._do("pull_image", lambda: self._containers.fetch(name, was_there=was_there))
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
@@ -224,16 +222,16 @@ class SimulatedRuntime:
     def _do(self, call: str, work: Callable[[], T], about: str = "") -> T:
         return self._through(call, work, about, changes=True)
 
-    def _through(self, call: str, work: Callable[[], T], about: str, *, changes: bool, image: str = "") -> T:
+    def _through(self, call: str, work: Callable[[], T], about: str, *, changes: bool) -> T:
         life = self._life
         strikes = life.chance.strikes
         life.enter()
         if self._is_away():
-            self._outages.failed(call, about, image)
+            self._outages.failed(call, about)
             raise RuntimeUnavailableError(call, "connection refused")
         if strikes("runtime restarts"):
             self._outages.restart()
-            self._outages.failed(call, about, image)
+            self._outages.failed(call, about)
             raise RuntimeUnavailableError(call, "connection reset by peer")
         if strikes("runtime is slow"):
             self._containers.hung(about, call)
@@ -244,11 +242,8 @@ class SimulatedRuntime:
             if not about:
                 raise RuntimeUnavailableError(call, "deadline exceeded")
         if changes and (self._outages.refuses(life.chance) or strikes("runtime refuses")):
-            self._outages.failed(call, about, image)
+            self._outages.failed(call, about)
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
-        if image and self._outages.lacks(image, life.chance):
-            self._outages.failed(call, about, image)
-            raise RuntimeRefusedError(call, "NOT_FOUND", "the simulated registry has no such image")
         if strikes("runtime forgets an end"):
             self._outages.forget_newest()
         takes_s = _TAKES_S.get(call, 0.0)

@@ -4,7 +4,6 @@ Faults that may strike, with their odds below:
 
 - `runtime goes away`
 - `runtime refuses for a spell`
-- `image is not to be had for a spell`
 - `container ends meanwhile`
 - `container is lost meanwhile`
 - `record is lost meanwhile`
@@ -27,7 +26,6 @@ OUTAGES = SeedClass(
     odds={
         "runtime goes away": 0.003,
         "runtime refuses for a spell": 0.004,
-        "image is not to be had for a spell": 0.3,
         "container ends meanwhile": 0.2,
         "container is lost meanwhile": 0.05,
         "record is lost meanwhile": 0.1,
