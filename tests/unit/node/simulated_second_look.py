@@ -28,20 +28,6 @@ SECOND_LOOK = {
         "        if isinstance(state, ContainerTerminated):",
         "runtimes",
     ),
-    "image-asked-for-at-once": Change(
-        "an image that could not be fetched is asked for again at once",
-        "podlife/_images.py",
-        "started_s=now_s)\n            return delay_s",
-        "started_s=now_s)\n            return 0.0",
-        "outages",
-    ),
-    "image-back-off-flat": Change(
-        "an image that could not be fetched is asked for every ten seconds",
-        "podlife/_images.py",
-        "delay_s = self._policy.after(mine.get(image), now_s)",
-        "delay_s = self._policy.after(None, now_s)",
-        "outages",
-    ),
     "never-runs-in-new-sandbox": Change(
         "a pod of policy Never runs again once its sandbox is lost",
         "podlife/_actions.py",
