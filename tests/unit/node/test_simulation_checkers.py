@@ -29,6 +29,7 @@ from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, STARTED
+from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
@@ -38,7 +39,6 @@ from nodealloc.testing.simulation.node._running import (
 )
 from nodealloc.testing.simulation.node._slowness import StartupFirst
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
-from nodealloc.testing.simulation.node._statuses import ReadinessStands, ReadyFallsFirst
 from tests.unit.node.simulated_scene import APP, Scene
 
 RUNS = ContainerStatus(name="app", state=ContainerRunning())

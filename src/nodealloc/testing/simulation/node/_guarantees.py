@@ -61,6 +61,7 @@ from nodealloc.testing.simulation.node._making import (
 )
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._news import ReasonsStay, ToldInTime
+from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst, ReadyIsEarned
 from nodealloc.testing.simulation.node._refusals import (
     CriticalsGetRoom,
     EndingIsAwaited,
@@ -99,9 +100,6 @@ from nodealloc.testing.simulation.node._statuses import (
     ExitsAreTrue,
     NothingToldAfterwards,
     PhasesGoOn,
-    ReadinessStands,
-    ReadyFallsFirst,
-    ReadyIsEarned,
     SameEnd,
     TerminalStays,
 )
