@@ -140,4 +140,11 @@ SECOND_LOOK = {
         "        found = None if policy is not PullPolicy.NEVER else self._found(name)",
         "calm",
     ),
+    "failed-init-again": Change(
+        "an init container that failed runs again under policy Never",
+        "podlife/_init_walk.py",
+        "        elif self._restarts:\n            draft.start(name, Why.FAILED)",
+        "        elif True:\n            draft.start(name, Why.FAILED)",
+        "calm",
+    ),
 }

@@ -224,6 +224,12 @@ def init_once(scene: Scene) -> None:
     scene.runs(name="init", attempt=1)
 
 
+def failed_init_once(scene: Scene) -> None:
+    scene.wants(init_containers=(attrs.evolve(APP, name="init"),), restart_policy=RestartPolicy.NEVER)
+    scene.crashes(scene.runs(name="init"), 1)
+    scene.runs(name="init", attempt=1)
+
+
 def nothing_without_reason(scene: Scene) -> None:
     scene.wants()
     scene.ends(scene.runs(), 5.0)
@@ -1038,6 +1044,7 @@ BROKEN = {
     "AttemptsOnce": Broken(attempts_once, r"attempt 0 of u/app starts again"),
     "FinishedStays": Broken(finished_stays, r"u/app starts again under policy Never"),
     "InitOnce": Broken(init_once, r"init container u/init succeeded and starts again"),
+    "InitOnce of who failed": Broken(failed_init_once, r"init container u/init failed and starts again"),
     "NothingWithoutReason": Broken(nothing_without_reason, r"u/app is asked to end, and nobody wants"),
     "OneDeadline": Broken(one_deadline, r"gets 10 s to end, and 5\.0 s are left"),
     "GraceIsGiven": Broken(grace_is_given, r"u/app gets 0 s to end, and 5\.0 s"),

@@ -142,11 +142,13 @@ class InitFirst(Guarantee):
 class InitOnce(Guarantee):
     """Guarantee 1."""
 
-    words = "an init container that succeeded does not run again in its sandbox"
+    words = (
+        "an init container that succeeded does not run again in its sandbox, nor one that failed under Never"
+    )
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._done: set[tuple[str, str, str]] = set()
+        self._codes: dict[tuple[str, str, str], int] = {}
         self._told = set[tuple[str, str]]()
 
     def heard(self, event: Event, /) -> None:
@@ -156,14 +158,17 @@ class InitOnce(Guarantee):
             return
         one = next(one for one in self.environment.containers.reports if one.record.id == event.id)
         key = (event.uid, event.name, one.record.sandbox_id)
-        if event.what is What.ENDED and isinstance(event.value, Exited) and event.value.code == 0:
-            self._done.add(key)
-        elif event.what is What.FORGOT and (event.uid, event.name) not in self._told:
-            self._done.discard(key)  # perhaps nobody looked in time
+        code, pod = self._codes.get(key), self.pod(event.uid)
+        if event.what is What.ENDED and isinstance(event.value, Exited):
+            # How one ends of which the runtime said something strange is not its own doing.
+            if event.value.code == 0 or not self.environment.outages.is_excused(event.id):
+                self._codes[key] = event.value.code
+        elif event.what is What.FORGOT and (code or (event.uid, event.name) not in self._told):
+            self._codes.pop(key, None)  # perhaps nobody looked in time
         elif event.what is What.STARTED:
-            assert key not in self._done, (
-                f"init container {event.uid}/{event.name} succeeded and starts again"
-            )
+            has_failed = bool(code) and pod is not None and pod.restart_policy is RestartPolicy.NEVER
+            is_over, what = code == 0 or has_failed, "failed" if has_failed else "succeeded"
+            assert not is_over, f"init container {event.uid}/{event.name} {what} and starts again"
 
 
 class NothingWithoutReason(RoomHeard):
