@@ -147,4 +147,18 @@ SECOND_LOOK = {
         "        elif True:\n            draft.start(name, Why.FAILED)",
         "calm",
     ),
+    "amounts-of-first": Change(
+        "containers are made with the amounts of the first",
+        "podlife/_configuration/_container.py",
+        "        resources=linux_resources(pod, container, node, options),",
+        "        resources=linux_resources(pod, pod.containers[0], node, options),",
+        "calm",
+    ),
+    "resized-as-first": Change(
+        "each container is resized to the amounts of the first",
+        "podlife/_performing.py",
+        "resources(record, _container(record, detail.container))",
+        "resources(record, record.pod.containers[0])",
+        "sources",
+    ),
 }

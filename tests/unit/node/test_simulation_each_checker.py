@@ -176,6 +176,12 @@ def amounts_arrive(scene: Scene) -> None:
     scene.environment.edit(attrs.evolve(scene.environment.known["u"], containers=(sized("2"),)), "2 cpu")
 
 
+def amounts_of_another(scene: Scene) -> None:
+    scene.wants(container=sized("1"))
+    made = scene.runs(resources=LinuxResources(cpu_shares=1024))
+    scene.environment.containers.update_container(made, LinuxResources(cpu_shares=2048))
+
+
 def edits_take_nothing(scene: Scene) -> None:
     scene.environment.is_aligned = True
     scene.wants(container=sized("1", is_own=True))
@@ -1097,6 +1103,7 @@ BROKEN = {
     "GoesOn": Broken(refused, r"and its policy is Always"),
     "EditsAreMade": Broken(edits_are_made, r"runs from busybox:0, and busybox:2 is wanted", "settled"),
     "AmountsArrive": Broken(amounts_arrive, r"u: container-\d+ runs with other amounts", "settled"),
+    "AmountsArrive of another": Broken(amounts_of_another, r"u/app is given 2048 shares .+ never asked for"),
     "EditsTakeNothing": Broken(edits_take_nothing, r"u/app is asked to end for an edit that may not come in"),
     "DeadlinesEnd": Broken(deadlines_end, r"u runs 80 s after its deadline", "settled"),
     "DeadlinesEnd too early": Broken(deadlines_end_early, r"told to be overdue, and 20\.0 s are left"),

@@ -13,7 +13,27 @@ __all__ = ["AmountsArrive", "EditsTakeNothing"]
 class AmountsArrive(Guarantee):
     """Ours: what an edit of amounts is for."""
 
-    words = "when all is quiet, a container that runs was given the amounts that are asked for it now"
+    words = (
+        "a container is given amounts that are asked for it, and when all is quiet those that are asked now"
+    )
+
+    def heard(self, event: Event, /) -> None:
+        """There is a form of its pod in which it is to have what it is given."""
+        # What somebody else made by hand was asked for at no time.
+        is_made = event.what is What.MADE and event.asked_s is not None
+        if not is_made and event.what is not What.RESIZED:
+            return
+        limits = self.environment.containers.limits(event.id)
+        wanted = [
+            one
+            for form in self.environment.forms.of(event.uid)
+            for one in form.all_containers
+            if one.name == event.name and "cpu" in one.requests
+        ]
+        assert not wanted or any(is_told(one, limits) for one in wanted), (
+            f"{event.uid}/{event.name} is given {limits.cpu_shares} shares of CPUs and {limits.memory_bytes} "
+            "bytes, which it never asked for"
+        )
 
     def settled(self) -> None:
         """By now each has what its pod asks for."""
