@@ -503,6 +503,10 @@ def mounts_accounted(scene: Scene) -> None:
     scene.runs()
 
 
+def attached_for_nobody(scene: Scene) -> None:
+    scene.environment.volumes.attached.add("data")
+
+
 def something_runs(scene: Scene) -> None:
     scene.wants()
     scene.runs()
@@ -1097,6 +1101,7 @@ BROKEN = {
     "DevicesAligned": Broken(devices_aligned, r"has CPUs of node \{0\} and gpu-3 of another"),
     "PluginsAsked": Broken(plugins_asked, r"is given \('gpu-0',\), which nobody allocated"),
     "MountsAccounted": Broken(mounts_accounted, r"u/app starts, and own is not mounted"),
+    "MountsAccounted of disks": Broken(attached_for_nobody, r"data is attached for nobody", "emptied"),
     "NothingIsLeft": Broken(something_runs, r"the runtime still has u/app", "emptied"),
     "RefusalsSayWhy": Broken(refused, r"u is told to have failed, never ran, and nobody says why"),
     "RefusalsAreTrue": Broken(refused_falsely, r"nobody else may hold anything"),

@@ -53,16 +53,22 @@ class MountsAccounted(Guarantee):
             assert not left, f"{event.uid} is told gone, and {', '.join(left)} is mounted for it"
 
     def settled(self) -> None:
-        """Only wanted pods have mounts, and only what they have is staged."""
+        """Only wanted pods have mounts, and only what they have is staged, or attached."""
         host = self.environment.volumes
         wanted = {uid for pods in self.environment.pods.values() for uid in pods}
         for key, uid in host.mounts:
             assert uid in wanted, f"{key} is mounted for {uid}, and nobody wants it"
-        left = host.staged - {key for key, _ in host.mounts}
-        assert not left, f"{', '.join(sorted(left))} is staged for nobody"
+        used = {key for key, _ in host.mounts}
+        for done, volumes in (("staged", host.staged), ("attached", host.attached)):
+            left = sorted(volumes - used)
+            assert not left, f"{', '.join(left)} is {done} for nobody"
         for one in self.environment.containers.running:
             missing = self._missing(one.record.pod.uid, one.record.name, one.record.id)
             assert not missing, f"{one.record.pod.uid} runs, and {', '.join(missing)} is not mounted"
+
+    def emptied(self) -> None:
+        """And nothing once nobody is wanted any more."""
+        self.settled()
 
     def _missing(self, uid: str, name: str, container_id: str) -> list[str]:
         mounted = {key.rpartition("/")[2] for key, owner in self.environment.volumes.mounts if owner == uid}
