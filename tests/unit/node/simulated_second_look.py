@@ -161,4 +161,40 @@ SECOND_LOOK = {
         "resources(record, record.pod.containers[0])",
         "sources",
     ),
+    "detached-on-failure": Change(
+        "a disk whose detaching failed counts as detached",
+        "volumes/_settle.py",
+        "        event = done if is_done else unknown\n        record",
+        "        event = done if is_done or task.verb is Verb.DETACH else unknown\n        record",
+        "disks",
+    ),
+    "held-mask-stale": Change(
+        "which devices are held is not worked out anew when a plugin lists others",
+        "devices/_allocator.py",
+        "        if before is None or before.devices.ids != inventory.devices.ids:\n            held",
+        "        if before is None:\n            held",
+        "outages",
+    ),
+    "devices-never-free": Change(
+        "devices are never free again",
+        "devices/_allocator.py",
+        "            held[resource] = held.get(resource, 0) & ~devices.mask_of(freed)",
+        "            held[resource] = held.get(resource, 0)",
+        "calm",
+    ),
+    "removal-before-all-heard": Change(
+        "a pod that goes before every source was heard is never removed",
+        "podlife/_arrivals.py",
+        "                if pod is None:\n                    self._taking.remove(uid)",
+        "                if pod is None:\n                    if self._was_ready:\n"
+        "                        self._taking.remove(uid)",
+        "sources",
+    ),
+    "name-by-arrival": Change(
+        "after a kill the static pod that came last has the name, whoever runs",
+        "podlife/_remembered.py",
+        "key=lambda one: (one[1].life is LifeState.WAITING, one[1].noticed_s)",
+        "key=lambda one: (-one[1].noticed_s,)",
+        "sinks",
+    ),
 }
