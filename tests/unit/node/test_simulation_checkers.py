@@ -24,7 +24,7 @@ from nodealloc.runtime import RuntimeRefusedError
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deletion, Environment, Event, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
-from nodealloc.testing.simulation.node._duties import RestartsCome
+from nodealloc.testing.simulation.node._duties import RestartsCome, StoppedStartAgain
 from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._in_time import EndsInTime
@@ -515,3 +515,19 @@ def test_what_was_stopped_for_its_probe_is_due_to_start_again_whatever_it_left_w
     scene.clock.advance(11.0)
     with pytest.raises(AssertionError, match="u/app has ended, its wait is over, and 11 s later it does not"):
         scene.wants("v")
+
+
+def test_under_never_nothing_starts_again_once_the_power_went() -> None:
+    """Another image is wanted of a container that ended for it, and its sandbox goes before it starts."""
+    scene = Scene()
+    checker = StoppedStartAgain(scene.environment)
+    scene.environment.events.listen(checker.heard)
+    scene.wants(restart_policy=RestartPolicy.NEVER)
+    made = scene.runs()
+    other = attrs.evolve(APP, image="busybox:2")
+    scene.environment.edit(attrs.evolve(scene.environment.known["u"], containers=(other,)), "app")
+    scene.ends(made, 0.0)
+    with pytest.raises(AssertionError, match="does not start again"):
+        checker.settled()
+    scene.environment.power_cut()
+    checker.settled()

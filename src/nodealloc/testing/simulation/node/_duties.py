@@ -75,7 +75,7 @@ class DeadlinesEnd(RoomHeard):
         if event.value.reason == "DeadlineExceeded":
             left_s = -self.environment.overdue_s(event.uid)
             assert left_s <= _EARLY_S, f"{event.uid} is told to be overdue, and {left_s:.1f} s are left"
-        elif event.value.phase is not None and event.value.phase.is_terminal:
+        elif event.value.is_terminal:
             assert event.uid not in self._ends, (
                 f"{event.uid} was there for too long, which ended it, and {event.value.reason or 'nothing'} "
                 "is told as the reason"
@@ -223,7 +223,7 @@ class StoppedStartAgain(ProbesHeard):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._stopped: dict[tuple[str, str], str] = {}
+        self._stopped: dict[tuple[str, str], tuple[str, str]] = {}
 
     def heard(self, event: Event, /) -> None:
         """Who ended for that, and who started since."""
@@ -231,7 +231,7 @@ class StoppedStartAgain(ProbesHeard):
         self.hear_stop(event)
         key = (event.uid, event.name)
         if event.what is What.ENDED and event.id in self.stopped_to_start and self._starts_again(event):
-            self._stopped[key] = event.id
+            self._stopped[key] = event.id, self.environment.containers.sandbox_of(event.id)
         elif event.what is What.STARTED:
             self._stopped.pop(key, None)
 
@@ -243,13 +243,21 @@ class StoppedStartAgain(ProbesHeard):
         return pod.restart_policy is not RestartPolicy.NEVER or self.is_outdated(event)
 
     def settled(self) -> None:
-        """By now it did, unless its pod was ended for a reason that is told."""
+        """By now it did, unless its pod was ended for a told reason, or lost its sandbox under Never."""
         environment = self.environment
-        for (uid, name), made in self._stopped.items():
+        for (uid, name), (made, box) in self._stopped.items():
             told = environment.told.get(uid)
             is_wanted = any(uid in pods for pods in environment.pods.values())
-            ends = uid in environment.deletions or environment.overdue_s(uid) > 0 or (told and told.reason)
+            ends = uid in environment.deletions or environment.overdue_s(uid) > 0
+            ends = ends or bool(told and told.reason) or (self._never(uid) and not self._stands(box))
             assert ends or not is_wanted, f"{uid}/{name} ({made}) was asked to end, and does not start again"
+
+    def _never(self, uid: str) -> bool:
+        return self.environment.known[uid].restart_policy is RestartPolicy.NEVER
+
+    def _stands(self, sandbox_id: str) -> bool:
+        boxes = self.environment.containers.sandboxes
+        return any(one.record.id == sandbox_id and one.record.is_ready for one in boxes)
 
 
 class RestartsCome(RoomHeard):
@@ -281,8 +289,8 @@ class RestartsCome(RoomHeard):
             # While the hook of one container runs, no other one of its pod starts.
             over_s = event.at_s + self.environment.containers.takes_s(event.id, POST_START)
             self._hooked_s[event.uid] = max(over_s, self._hooked_s.get(event.uid, over_s))
-        if isinstance(event.value, PodStatus) and event.value.phase is not None:
-            self._over |= {event.uid} if event.value.phase.is_terminal else set()
+        if isinstance(event.value, PodStatus) and event.value.is_terminal:
+            self._over.add(event.uid)
         if event.what in {What.EDITED, What.POWER}:
             self._edited_s = event.at_s
             self._owed.clear()
