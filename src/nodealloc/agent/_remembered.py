@@ -95,7 +95,7 @@ def _runs_again(told: Told, record: PodRecord | None) -> bool:
     """Whether a static pod was told to have ended, and is looked at anew."""
     if record is None or record.life is not LifeState.SYNCING or not is_static(record.pod):
         return False
-    return told.status.phase is not None and told.status.phase.is_terminal
+    return told.status.is_terminal
 
 
 @typed

@@ -123,6 +123,11 @@ class PodStatus:
             )
 
     @property
+    def is_terminal(self) -> bool:
+        """Whether its phase is told, and is one after which no other may follow."""
+        return self.phase is not None and self.phase.is_terminal
+
+    @property
     def all_containers(self) -> tuple[ContainerStatus, ...]:
         """Init containers, then main ones, then ephemeral ones."""
         return (*self.init_containers, *self.containers, *self.ephemeral_containers)

@@ -11,7 +11,6 @@ from nodealloc.podfacts import (
     ContainerStatus,
     ContainerTerminated,
     PodCondition,
-    PodPhase,
     PodStatus,
 )
 from nodealloc.podspec import Pod, RestartPolicy
@@ -19,7 +18,7 @@ from nodealloc.podstatus._conditions import CONTAINERS_READY, DISRUPTION_TARGET,
 from nodealloc.podstatus._containers import has_succeeded
 from nodealloc.podstatus._rules import RIGHT, Rules
 
-__all__ = ["StatusOddity", "is_terminal", "merge_status", "oddities_of", "same_status", "since"]
+__all__ = ["StatusOddity", "merge_status", "oddities_of", "same_status", "since"]
 
 
 @attrs.frozen(kw_only=True)
@@ -36,11 +35,6 @@ class StatusOddity:
     container: str
     message: str
     revived: bool = True
-
-
-def is_terminal(phase: PodPhase | None, /) -> bool:
-    """Whether no other phase may follow; an absent one is not."""
-    return phase is not None and phase.is_terminal
 
 
 @typed
@@ -60,7 +54,7 @@ def merge_status(
 
     Source: kubelet ``status/status_manager.go``.
     """
-    ends = is_terminal(ours.phase) and not is_terminal(theirs.phase)
+    ends = ours.is_terminal and not theirs.is_terminal
     conditions = tuple(one for one in theirs.conditions if one.type not in OWNED)
     for one in ours.conditions:
         if one.type in OWNED:
@@ -111,14 +105,15 @@ def since(one: PodCondition, before: PodStatus, now_unix_s: float | None, /) -> 
 
 def _unready(status: PodStatus, now_unix_s: float | None) -> PodStatus:
     """Not ready, where its phase is terminal."""
-    if status.phase is None or not status.phase.is_terminal:
+    phase = status.phase
+    if phase is None or not phase.is_terminal:
         return status
     told = [status.condition(type_) for type_ in (READY, CONTAINERS_READY)]
     if not any(one is not None and one.status is ConditionStatus.TRUE for one in told):
         return status
     conditions = status.conditions
     for type_ in (CONTAINERS_READY, READY):
-        conditions = replaced(conditions, since(ended(type_, status.phase), status, now_unix_s))
+        conditions = replaced(conditions, since(ended(type_, phase), status, now_unix_s))
     return attrs.evolve(status, conditions=conditions)
 
 

@@ -29,7 +29,7 @@ from nodealloc.podstatus._conditions import (
     replaced,
 )
 from nodealloc.podstatus._containers import LOST, has_run, has_succeeded, runs
-from nodealloc.podstatus._merge import StatusOddity, is_terminal, oddities_of, same_status, since
+from nodealloc.podstatus._merge import StatusOddity, oddities_of, same_status, since
 from nodealloc.podstatus._rules import RIGHT, Rules
 
 __all__ = ["Told", "end_status", "leave", "take_status", "with_verdict"]
@@ -167,7 +167,7 @@ def end_status(
     judged = status if rules.knows_begun else source_status or PodStatus()
     sidecars = frozenset(one.name for one in pod.init_containers if one.restartable)
     made = _without_living(status, rules, has_begun=_was_initialized(judged, sidecars, pod))
-    if is_terminal(status.phase) or (static and not rules.ends_static):
+    if status.is_terminal or (static and not rules.ends_static):
         return made
     return attrs.evolve(made, phase=PodPhase.FAILED)
 
@@ -177,7 +177,7 @@ def leave(known: Told, /, *, now_unix_s: float) -> Told:
     if known.is_leaving:
         return known
     status = known.status
-    if not is_terminal(status.phase):
+    if not status.is_terminal:
         begun = _was_initialized(status, known.sidecars, None)
         status = attrs.evolve(_without_living(status, RIGHT, has_begun=begun), phase=PodPhase.FAILED)
         conditions = status.conditions

@@ -11,7 +11,6 @@ from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import KEEP, Cancel, Done, Near, Outcome, Plan, Step, View, World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import ContainerWaiting, PodPhase, PodStatus
-from nodealloc.podstatus._merge import is_terminal
 from nodealloc.podstatus._next_tries import NextTries
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._ports import Sink
@@ -318,7 +317,7 @@ class Decide:
         )
         # By a kubelet's rules what never began is Pending until all is done, and has failed then.
         may_fail = not (observed.static or self.rules.ends_once_over)
-        is_over = observed.is_over and (may_fail or is_terminal(status.phase))
+        is_over = observed.is_over and (may_fail or status.is_terminal)
         if is_over and not observed.refused:
             status = end_status(
                 observed.pod,
@@ -362,16 +361,16 @@ def _has_not_begun(observed: Observed) -> bool:
         not (observed.is_ending or observed.refused or observed.start_failures or observed.ends)
         and not any(observed.counts.values())
         and (report is None or all(one.record.state is RunState.CREATED for one in report.containers))
-        and (theirs is None or not is_terminal(theirs.phase))
+        and (theirs is None or not theirs.is_terminal)
     )
 
 
 def _is_urgent(true: Told) -> bool:
     """Whether others wait for this: it runs for the first time, or has ended."""
-    phase, before = true.status.phase, true.told_phase
-    if is_terminal(phase):
-        return not is_terminal(before)
-    return phase is PodPhase.RUNNING and before is not PodPhase.RUNNING
+    before = true.told_phase
+    if true.status.is_terminal:
+        return before is None or not before.is_terminal
+    return true.status.phase is PodPhase.RUNNING and before is not PodPhase.RUNNING
 
 
 def _require_of(uid: str, observed: Observed) -> None:

@@ -192,12 +192,7 @@ class _Manager:
 
     def _may_go(self, uid: str, told: Told) -> bool:
         held = self.held[self.held_by[uid]]
-        return (
-            held.is_deleted
-            and not held.static
-            and bool(held.seen.phase and held.seen.phase.is_terminal)
-            and told.is_over
-        )
+        return held.is_deleted and not held.static and held.seen.is_terminal and told.is_over
 
     def _sync(self, *, is_full: bool) -> dict[str, Json]:
         if is_full:
@@ -232,7 +227,7 @@ class _Manager:
             held.api = merged
             calls.append({"do": "patch", "name": name, "uid": self.held_by[uid], "status": _shown(merged)})
         self.sent[self.held_by[uid]] = told.version
-        if held.is_deleted and not held.static and told.is_over and merged.phase and merged.phase.is_terminal:
+        if held.is_deleted and not held.static and told.is_over and merged.is_terminal:
             held.is_gone = True
             calls.append({"do": "delete", "name": name})
             del self.told[uid]

@@ -124,7 +124,7 @@ class Editors:
 
     def _is_over(self, uid: str) -> bool:
         told = self._environment.told.get(uid)
-        return told is not None and told.phase is not None and told.phase.is_terminal
+        return told is not None and told.is_terminal
 
     def _to_edit(self, rng: random.Random) -> str:
         environment = self._environment

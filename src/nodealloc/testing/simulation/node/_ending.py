@@ -271,8 +271,8 @@ class NewestStays(Guarantee):
         """What is removed has a successor that ended, or its pod is over."""
         if event.what is What.ENDED:
             self._newest[event.uid, event.name] = event.id
-        if event.what is What.TOLD and isinstance(event.value, PodStatus) and event.value.phase is not None:
-            self._over |= {event.uid} if event.value.phase.is_terminal else set()
+        if event.what is What.TOLD and isinstance(event.value, PodStatus) and event.value.is_terminal:
+            self._over.add(event.uid)
         if (
             event.what is What.REMOVED
             and event.uid not in self.environment.deletions

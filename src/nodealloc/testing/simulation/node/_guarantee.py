@@ -19,7 +19,6 @@ __all__ = [
     "RoomHeard",
     "StartsHeard",
     "id_told",
-    "is_over",
     "is_ready",
     "is_victim",
 ]
@@ -233,7 +232,7 @@ class RoomHeard(ProbesHeard):
         """Who is critical and waits to come in, and when the last one did, or went; `heard` calls it."""
         if event.what is What.WANTED and event.uid in self.environment.pods[FILE]:
             self._waiting.add(event.uid)
-        elif event.uid in self._waiting and (event.what in _IN_OR_GONE or is_over(event.value)):
+        elif event.uid in self._waiting and (event.what in _IN_OR_GONE or _is_over(event.value)):
             # With a sandbox it has all that it asked for.
             self._waiting.discard(event.uid)
             self._left_s = event.at_s
@@ -266,9 +265,8 @@ _KEPT_S = 2.0
 _IN_OR_GONE = frozenset({What.SANDBOX_MADE, What.UNWANTED})
 
 
-def is_over(value: object) -> bool:
-    """Whether a status says that its pod has ended."""
-    return isinstance(value, PodStatus) and value.phase is not None and value.phase.is_terminal
+def _is_over(value: object) -> bool:
+    return isinstance(value, PodStatus) and value.is_terminal
 
 
 def _is_lost(ran: Ran) -> bool:

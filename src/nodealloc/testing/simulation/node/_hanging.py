@@ -165,7 +165,7 @@ class MountsInTime(Hangs):
             names = {one.name for one in pod.volumes} if pod is not None else set[str]()
             is_over = uid in self.environment.deletions or self.environment.overdue_s(uid) > -_MOUNTS_S
             told = self.environment.told.get(uid)
-            is_over = is_over or (told is not None and told.phase is not None and told.phase.is_terminal)
+            is_over = is_over or (told is not None and told.is_terminal)
             if is_over or self.is_felt(uid, event.at_s, _SOURCE):
                 continue
             missing = [one for one in (OWN, SHARED) if one in names and (uid, one) not in self._mounted]

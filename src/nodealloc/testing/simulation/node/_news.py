@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodealloc.podfacts import ContainerRunning, PodStatus
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told, is_over, is_victim
+from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told, is_victim
 from nodealloc.testing.simulation.node._in_time import Owed
 
 __all__ = ["ReasonsStay", "ToldInTime"]
@@ -73,7 +73,7 @@ class ReasonsStay(Guarantee):
         if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
             return
         why = event.value.reason, event.value.message
-        assert any(why) or not (is_victim(event.value) and is_over(event.value)), (
+        assert any(why) or not (is_victim(event.value) and event.value.is_terminal), (
             f"{event.uid} made room for another one, which ended it, and nothing is told as the reason"
         )
         before = self._told.get(event.uid, why)

@@ -82,12 +82,10 @@ class ReadyIsEarned(Guarantee):
 
     def heard(self, event: Event, /) -> None:
         """Each instance that runs has passed for itself."""
-        # A runtime that is away says nothing about the container.
+        # A runtime that is away says nothing about the container: what was in a row is so still.
         if isinstance(event.value, Ran) and event.value.came_of_it != "away":
             key, container = (event.id, event.value.command), self.container(event)
-            # A runtime that is away has answered nothing: what was in a row is so still.
-            if event.value.came_of_it != "away":
-                self._in_a_row[key] = self._in_a_row[key] + 1 if event.value.came_of_it == "0" else 0
+            self._in_a_row[key] = self._in_a_row[key] + 1 if event.value.came_of_it == "0" else 0
             probe = None if container is None else container.readiness_probe
             if probe is not None and self._in_a_row[key] >= probe.success_threshold:
                 self._passed.add(key)

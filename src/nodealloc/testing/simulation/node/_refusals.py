@@ -42,7 +42,7 @@ class RefusalsAreTrue(Guarantee):
         if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
             return
         status, uid = event.value, event.uid
-        if status.phase is None or not status.phase.is_terminal:
+        if not status.is_terminal:
             return
         self._over.setdefault(uid, (event.at_s, self._events))
         if status.reason not in _NO_ROOM or uid in self._refused:
@@ -102,9 +102,9 @@ class Holders(Guarantee):
         status, uid = event.value, event.uid
         if event.what is What.SANDBOX_MADE:
             self._boxed.add(uid)
-        if event.what is not What.TOLD or not isinstance(status, PodStatus) or status.phase is None:
+        if event.what is not What.TOLD or not isinstance(status, PodStatus):
             return
-        if status.phase.is_terminal:
+        if status.is_terminal:
             self._over_s.setdefault(uid, event.at_s)
             if status.reason in _NO_ROOM and uid not in self._boxed:
                 self._refused_s.setdefault(uid, event.at_s)

@@ -42,7 +42,7 @@ class CpusAreSpread(OwnCpus):
         spare = CPUSet(cpu for one in environment.machine.numa_nodes for cpu in one.cpus)
         for uid, cpus in self._had.items():
             told = environment.told.get(uid)
-            is_over = told is not None and told.phase is not None and told.phase.is_terminal
+            is_over = told is not None and told.is_terminal
             if not is_over and any(uid in pods for pods in environment.pods.values()):
                 spare -= cpus
         for record, cpus in self.confined():

@@ -62,7 +62,7 @@ class PhaseIsTrue(Guarantee):
         if status.phase is PodPhase.RUNNING:
             waits = [one.name for one in mains if not _has_run(one)]
             assert len(waits) < len(mains), f"{event.uid} is told to run, and nothing of it ever did"
-        if status.phase is not None and status.phase.is_terminal:
+        if status.is_terminal:
             begun = [one for one in (*status.init_containers, *mains) if _has_run(one)]
             left = [one.name for one in begun if not isinstance(one.state, ContainerTerminated)]
             assert not left, f"{event.uid} is told to be over, and {', '.join(left)} not to have ended"
@@ -253,8 +253,8 @@ class TellsOfThese(Guarantee):
         # Of a sandbox that the power took an agent tells until it has looked.
         if not status.pod_ips or any(one.record.is_ready for one in self._boxes(uid)):
             self._ips[uid] = status.pod_ips
-        is_over = status.phase is not None and status.phase.is_terminal and bool(status.containers)
-        assert not (is_over and self.environment.only_ends) or status.pod_ips or not before, (
+        has_ended = status.is_terminal and bool(status.containers)
+        assert not (has_ended and self.environment.only_ends) or status.pod_ips or not before, (
             f"{uid} has ended, and its addresses {before} are not told any more"
         )
 

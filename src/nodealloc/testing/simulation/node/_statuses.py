@@ -226,8 +226,7 @@ class SameEnd(Guarantee):
                 one.record.name for one in self.environment.containers.running if one.record.pod.uid == uid
             }
             self._is_told_of(uid, runs)
-            is_over = status.phase is not None and status.phase.is_terminal
-            assert runs or is_over or pod.restart_policy is RestartPolicy.ALWAYS, (
+            assert runs or status.is_terminal or pod.restart_policy is RestartPolicy.ALWAYS, (
                 f"nothing of {uid} runs, or ever will, and it is told to be {status.phase}"
             )
             if pod.restart_policy is RestartPolicy.ALWAYS and status.phase is not PodPhase.FAILED:

@@ -118,7 +118,7 @@ class Users:
 
     def _stays(self, uid: str) -> bool:
         told = self._environment.told.get(uid)
-        is_over = told is not None and told.phase is not None and told.phase.is_terminal
+        is_over = told is not None and told.is_terminal
         return uid not in self._environment.deletions and not is_over
 
     def delete(self, rng: random.Random) -> None:

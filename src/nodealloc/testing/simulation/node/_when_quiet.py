@@ -8,7 +8,7 @@ from nodealloc.podfacts import ContainerTerminated, ContainerWaiting, Exited, Po
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, is_over
+from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._plugins import RESOURCES
 
 __all__ = ["OneSandbox", "WantedRuns"]
@@ -40,7 +40,8 @@ class WantedRuns(Guarantee):
         for pods in environment.pods.values():
             for uid, pod in pods.items():
                 told = environment.told.get(uid)
-                if is_over(told) or uid in environment.deletions or environment.overdue_s(uid) > 0:
+                is_over = uid in environment.deletions or environment.overdue_s(uid) > 0
+                if is_over or (told is not None and told.is_terminal):
                     continue
                 # Others may have what it waits for: a name, or devices that are ill.
                 may_wait = names[pod.name] > 1 or _has_devices(pod)

@@ -92,7 +92,7 @@ class ComesBack(Sink):
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         self.inner.told(uid, status)
-        if status.phase is not None and status.phase.is_terminal:
+        if status.is_terminal:
             self.inner.told(uid, attrs.evolve(status, phase=PodPhase.RUNNING))
             self.inner.told(uid, status)
 
