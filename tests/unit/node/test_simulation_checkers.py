@@ -28,7 +28,7 @@ from nodealloc.testing.simulation.node._duties import RestartsCome, StoppedStart
 from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._in_time import EndsInTime
-from nodealloc.testing.simulation.node._pods import LIVE, POST_START, STARTED
+from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, STARTED
 from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
 from nodealloc.testing.simulation.node._running import (
@@ -531,3 +531,21 @@ def test_under_never_nothing_starts_again_once_the_power_went() -> None:
         checker.settled()
     scene.environment.power_cut()
     checker.settled()
+
+
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [(What.HUNG, "stop_container"), (What.FAILED, "stop_container"), (What.RAN, Ran(PRE_STOP, "0"))],
+)
+def test_who_succeeds_while_it_is_about_to_be_stopped_may_start_again(what: What, value: object) -> None:
+    """Whoever stopped it to start again had asked for its end before it came by itself."""
+    scene = Scene()
+    scene.environment.events.listen(FinishedStays(scene.environment).heard)
+    scene.wants(restart_policy=RestartPolicy.ON_FAILURE)
+    made = scene.runs()
+    scene.happens(what, uid="u", name="app", id=made, value=value)
+    scene.crashes(made, 0)
+    made = scene.runs(attempt=1)
+    scene.crashes(made, 0)
+    with pytest.raises(AssertionError, match="starts again after it succeeded"):
+        scene.runs(attempt=2)

@@ -11,7 +11,7 @@ from nodealloc.podfacts import ConditionStatus, ContainerTerminated, ContainerWa
 from nodealloc.podspec import Container, Pod, Probe
 from nodealloc.testing.simulation.node._environment import FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
-from nodealloc.testing.simulation.node._pods import POST_START
+from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
 
 __all__ = [
     "Guarantee",
@@ -162,7 +162,7 @@ class ProbesHeard(Guarantee):
     """One that knows which containers may be killed since a probe says so.
 
     Attributes:
-        stopped_alone: Ids of containers that were asked to end though their pods may go on.
+        stopped_alone: Ids of containers that were, or are about to be, asked to end though their pods go on.
         stopped_to_start: Those of them that start again, whatever they left with.
     """
 
@@ -174,6 +174,8 @@ class ProbesHeard(Guarantee):
 
     def hear_stop(self, event: Event) -> None:
         """Who is asked to end alone; `heard` calls it besides `hear_probe`."""
+        if _is_on_its_way(event):
+            self.stopped_alone.add(event.id)
         if event.what is What.SIGNALLED and event.uid not in self.environment.read and self.ends_alone(event):
             self.stopped_alone.add(event.id)
             if not self.hook_failed(event):  # else its policy decides
@@ -263,6 +265,13 @@ _DECIDED_S = 120.0
 _KEPT_S = 2.0
 """Of a grace so much at most is kept for the container itself."""
 _IN_OR_GONE = frozenset({What.SANDBOX_MADE, What.UNWANTED})
+
+
+def _is_on_its_way(event: Event) -> bool:
+    """Whether somebody is about to end a container, which may end by itself before it hears of that."""
+    if event.what in {What.HUNG, What.FAILED}:
+        return event.value == "stop_container"
+    return isinstance(event.value, Ran) and event.value.command == PRE_STOP
 
 
 def _is_over(value: object) -> bool:
