@@ -314,12 +314,13 @@ class PodSources(Group):
             merging = merge_update(
                 self._merged, PodUpdate(source=source, pods=pods), seen=self._seen(), rules=self._rules
             )
-            self._merged = merging.merged
             if any(one.pods for one in merging.changes):
                 self._unchanged.clear()
                 self.pods.replace(merging.merged.by_uid(), by=source)
             else:
                 self._unchanged[source] = (reading.pods, merging.events)
+            # Heard once everybody was told: whoever asks `is_ready` destroys what nobody has said.
+            self._merged = merging.merged
         return merging.events
 
     def _follow(self, name: str, waker: Watcher) -> None:

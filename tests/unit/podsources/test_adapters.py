@@ -835,6 +835,19 @@ def test_a_hung_source_delays_no_other_and_nothing_is_ready_before_all(tmp_path:
         sources.stop()
 
 
+def test_nothing_is_ready_before_everybody_was_told_of_the_last_source() -> None:
+    """Whoever asks meanwhile, on another thread, would end what nobody has said yet."""
+    pod = Pod(uid="u", name="web", containers=(Container(name="app"),))
+    clock, executor = VirtualClock(), ManualExecutor()
+    sources = PodSources({"api": FakeSource([pod])}, executor=executor, clock=clock)
+    was_ready: list[bool] = []
+    watch = sources.pods.watch(lambda: was_ready.append(sources.is_ready()))
+    sources.run_until_quiet()
+    executor.run_all()
+    sources.run_until_quiet()
+    assert (was_ready, sources.is_ready(), set(watch.take())) == ([False], True, {"u"})
+
+
 def test_a_failing_source_keeps_what_it_said_last() -> None:
     """Its error is in `answers`, its pods stay; unsynced answers change nothing."""
     pod = Pod(uid="u", name="web", containers=(Container(name="app"),))
