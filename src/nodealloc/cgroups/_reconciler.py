@@ -122,7 +122,6 @@ class QosTree:
                 )
             before_shares, was_refused, options = self._shares, self._refused, self._followed
             shares, self._refused = self._shares_of(pods)
-            self._followed = self.options
             left, self._left = self._left, frozenset(leave)
             unrefused = not (was_refused or self._refused)
             if (
@@ -135,6 +134,7 @@ class QosTree:
             wanted: dict[CgroupName, Limits | Leave] = dict(tree_of(shares, self.options))
             if options is None:
                 self._adopt(wanted)
+            self._followed = self.options
             wanted |= dict.fromkeys(self._left_alone(wanted), LEAVE)
             before, self._wanted = self._wanted, wanted
             for name in [name for name in before if name not in wanted]:

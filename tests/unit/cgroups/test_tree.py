@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -33,6 +34,7 @@ from nodealloc.cgroups import (
     detect,
     enforce_reservation,
     launch,
+    pod_name,
     stand_in,
 )
 from nodealloc.cgroups._requirements import UnmetRequirement
@@ -55,6 +57,28 @@ def pod(uid: str, cpu: str = "1", memory: str = "") -> Pod:
     amounts = {"cpu": Quantity.parse(cpu)} | ({"memory": Quantity.parse(memory)} if memory else {})
     limits = amounts if memory else {}
     return Pod(uid=uid, containers=(Container(name="app", requests=amounts, limits=limits),))
+
+
+def test_a_tree_that_could_not_be_read_at_first_is_read_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same pods are no reason to do nothing then: cgroups of an earlier life go, and theirs come."""
+    driver = stand_in(tmp_path)
+    tree = QosTree(driver, TreeOptions(root=ROOT))
+    tree.reconcile([pod("old"), pod("a")])
+    tree = QosTree(driver, TreeOptions(root=ROOT))
+    with monkeypatch.context() as broken:
+
+        def children(_self: object, _name: CgroupName) -> tuple[CgroupName, ...]:
+            raise OSError(errno.EIO, "Input/output error")
+
+        broken.setattr(type(driver), "children", children)
+        with pytest.raises(OSError, match="Input/output error"):
+            tree.reconcile([pod("a"), pod("b")])
+    report = tree.reconcile([pod("a"), pod("b")])
+    assert driver.exists(pod_name(ROOT, pod("b")))
+    assert not driver.exists(pod_name(ROOT, pod("old")))
+    assert report.failed == {}
 
 
 @pytest.mark.parametrize("spelling", Spelling)

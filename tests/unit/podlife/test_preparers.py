@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import threading
 import time
@@ -18,6 +19,7 @@ from nodealloc.cgroups import (
     Limits,
     QosTree,
     TreeOptions,
+    TreeReport,
     pod_name,
     stand_in,
 )
@@ -79,6 +81,36 @@ def test_a_pod_gets_a_cgroup_and_its_containers_are_made_below_it(tree: Tree) ->
     assert tree.has(WEB)
     assert cgroups.take_back(WEB, NOW) is None
     assert not tree.has(WEB)
+
+
+def test_who_asked_while_a_round_failed_is_served_by_one_of_his_own(tree: Tree) -> None:
+    """That round was made for him as well, and it did nothing."""
+    other, answers = attrs.evolve(WEB, uid="other", name="other"), list[object]()
+    waiting = threading.Thread(target=lambda: answers.append(cgroups.make_ready(other, NOW)))
+
+    def running() -> tuple[str, ...]:
+        if waiting.ident is None:
+            waiting.start()
+            while cgroups._asked < 2:
+                time.sleep(0.001)
+        return ()
+
+    class FailsOnce(QosTree):
+        failed = False
+
+        def reconcile(self, *given: Any, **more: Any) -> TreeReport:
+            """See `QosTree.reconcile`."""
+            if not self.failed:
+                self.failed = True
+                raise OSError(errno.EMFILE, "Too many open files")
+            return super().reconcile(*given, **more)
+
+    cgroups = CgroupPreparer(FailsOnce(tree.driver, tree.options), [], running)
+    with pytest.raises(OSError, match="Too many open files"):
+        cgroups.make_ready(WEB, NOW)
+    waiting.join(20.0)
+    assert isinstance(answers[0], Provided)
+    assert tree.has(other)
 
 
 def test_no_cgroup_is_touched_before_it_is_known_what_runs(tree: Tree) -> None:

@@ -88,8 +88,11 @@ class CgroupPreparer:
             with self._lock:
                 if self._done >= mine:
                     return self._last
-                self._done, pods = self._asked, dict(self._pods)
+                asked, pods = self._asked, dict(self._pods)
                 self._gone &= set(running)
                 untold = set(running) - pods.keys() - self._gone
-            self._last = self._tree.reconcile(pods.values(), leave=untold)
-            return self._last
+            report = self._tree.reconcile(pods.values(), leave=untold)
+            with self._lock:
+                # Only now: where a round fails, whoever asked meanwhile makes one himself.
+                self._done, self._last = asked, report
+            return report
