@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Final
 
@@ -60,7 +61,7 @@ class StaticPodSink:
         """Every source was heard: pods of an earlier life that none of them has are gone."""
         for uid in self._lives.facts.snapshot():
             if uid not in self._sources.pods:
-                self._hide(uid)
+                self._hide_now(uid)
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """See `Sink.told`.
@@ -69,7 +70,7 @@ class StaticPodSink:
             RetryableError: The pod has not been let in yet, or waits for its name.
         """
         if self._is_early(uid, status):
-            raise RetryableError("the pod has not been let in yet", after_s=_SOON_S)
+            raise RetryableError(f"pod {uid} has not been let in yet, or waits for its name", after_s=_SOON_S)
         with self._lock:
             self._last[uid] = status
         if uid not in self._sources.pods:
@@ -103,14 +104,23 @@ class StaticPodSink:
             if uid in self._hidden or not is_known:
                 return
             self._hidden[uid] = self._clock.monotonic_s()
-        self._sink.gone(uid)
+        try:
+            self._sink.gone(uid)
+        except BaseException:
+            with self._lock:
+                self._hidden.pop(uid, None)  # whoever is told of it next says so again
+            raise
 
     def _follow(self) -> None:
         for uid in self._said.take():
             if uid in self._sources.pods:
                 self._show(uid)
             else:
-                self._hide(uid)
+                self._hide_now(uid)
+
+    def _hide_now(self, uid: str) -> None:
+        with contextlib.suppress(NodeallocError, OSError):  # said with whatever is told of it next
+            self._hide(uid)
 
     def _show(self, uid: str) -> None:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from typing_extensions import override
 
 from nodealloc.admission import Rules as AdmissionRules
 from nodealloc.admission import chain_of
@@ -762,6 +764,35 @@ def test_static_pods_are_listed_as_a_kubelet_lists_them(tmp_path: Path) -> None:
     sink.told("web", status)
     sink.gone("web")
     assert len(node.sink.calls) == before
+
+
+def test_that_a_static_pod_is_gone_is_told_though_its_sink_failed_once(tmp_path: Path) -> None:
+    """With whatever is told of it next; and the others that went with it are told meanwhile."""
+    node = Node(tmp_path)
+
+    class Full(FakeSink):
+        fails = True
+
+        @override
+        def gone(self, uid: str, /) -> None:
+            if self.fails and uid == "web":
+                raise OSError(errno.ENOSPC, "No space left on device")
+            super().gone(uid)
+
+    listed = Full()
+    sink = StaticPodSink(listed, node.lives, node.sources, clock=node.clock)
+    node.source.pods = [pod("web"), pod("other", cpus=0)]
+    node.after(3)
+    for uid in ("web", "other"):
+        sink.told(uid, PodStatus(phase=PodPhase.RUNNING))
+    node.source.pods = []
+    node.after(1.25)
+    assert (listed.of("web").count(None), listed.of("other").count(None)) == (0, 1)
+    with pytest.raises(OSError, match="No space"):
+        sink.told("web", PodStatus(phase=PodPhase.FAILED))
+    listed.fails = False
+    sink.gone("web")
+    assert listed.of("web").count(None) == 1
 
 
 @pytest.mark.parametrize(("away_s", "again"), [(1.5, [PodPhase.FAILED]), (4.0, [])])
