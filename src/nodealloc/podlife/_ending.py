@@ -76,7 +76,9 @@ def asked_to_end(
     after = record.but(
         grace_s=grace_s, deadline_s=deadline_s, ending=record.ending or next(iter(reasons), None)
     )
-    return after.moved(_EVENTS.get(reasons[0].kind, LifeEvent.END_ASKED) if reasons else LifeEvent.END_ASKED)
+    moved = after.moved(_EVENTS.get(reasons[0].kind, LifeEvent.END_ASKED) if reasons else LifeEvent.END_ASKED)
+    # Whoever ends a pod may give a reason that its state does not come to by itself.
+    return moved if moved.life.is_ending else after.moved(LifeEvent.END_ASKED)
 
 
 _EVENTS: Final = {

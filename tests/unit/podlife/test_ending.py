@@ -244,6 +244,25 @@ def test_an_evicted_pod_is_told_so_and_never_runs_again() -> None:
     assert not node.lives.end("nobody", evicted)
 
 
+@pytest.mark.parametrize("kind", EndingKind)
+@pytest.mark.parametrize("waits", [False, True])
+def test_whatever_the_reason_a_pod_that_is_to_end_ends(kind: EndingKind, *, waits: bool) -> None:
+    """Also for one that its state does not come to by itself: one that waits, or is known, is no orphan."""
+    node = Node()
+    static = {"kubernetes.io/config.source": "file"}
+    first, second = (pod(uid, name="web", annotations=static) for uid in ("a", "b"))
+    node.lives.put(first)
+    node.after(1)
+    node.lives.put(second)
+    node.after(1)
+    assert (node.life("a"), node.life("b")) == (LifeState.SYNCING, LifeState.WAITING)
+    uid = "b" if waits else "a"
+    assert node.lives.end(uid, Ending(kind=kind, grace_s=1))
+    node.after(5)
+    assert node.life(uid) is LifeState.FINISHED
+    assert node.running("a" if waits else "b") == ["app#0"]
+
+
 def test_an_eviction_is_remembered_with_its_reason() -> None:
     """Nobody says it again to the next agent, and the source still has the pod."""
     node = Node()
