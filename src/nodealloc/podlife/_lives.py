@@ -68,8 +68,9 @@ class PodLives(Group):
 
     A `Group` of `nodealloc.dsw_asw`: put it into a group of yours together with
     the `RuntimeWatch` that looks at the same runtime. Every pod goes its own
-    way: what fails for one delays no other, and what hangs only the starts of others, by
-    `FewAtOnce`, while as many of them hang as may go at once.
+    way: what fails for one delays no other, nor does what hangs, but for two things: starts
+    wait up to 2 s for others (`FewAtOnce`), and fetches for those before them
+    (`LifePolicy.pulls_at_once`).
 
     Args:
         runtime: What runs containers.

@@ -152,7 +152,8 @@ class FolderSource:
         if len(names) > _MOST_FILES:
             what = f"{len(names)} files, {_MOST_FILES} are read; take some away"
             faults.append(SourceFault(where=str(self._folder), what=what))
-            names = [one for one in names if one in self._files][:_MOST_FILES] or names[:_MOST_FILES]
+            names.sort(key=lambda one: one not in self._files)  # those that are known go on
+            names = sorted(names[:_MOST_FILES])
         if not self._files:  # which of two twins was first, only their files know
             names.sort(key=self._changed_s)
         return names

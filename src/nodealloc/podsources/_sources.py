@@ -166,7 +166,8 @@ class PodSources(Group):
         sources: Name to source. The pods of the one called `api` are taken as
             they are, those of all others are static pods.
         wakers: Name of a source to who says when to read it; one thread each. They
-            are closed by `stop`.
+            are followed once `start` is called, and closed by `stop`: a member of
+            another group follows none.
         editions: What `editions` held when the agent ran before.
         remember: Called with a source's editions before anybody hears of the pods
             they belong to; what it raises keeps the reading back.

@@ -835,6 +835,22 @@ def test_a_hung_source_delays_no_other_and_nothing_is_ready_before_all(tmp_path:
         sources.stop()
 
 
+def test_a_folder_beyond_its_bound_reads_as_many_files_as_it_says(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that it knows first; then others, by their names."""
+    monkeypatch.setattr(_folder, "_MOST_FILES", 3)
+    source = FolderSource(folder.path, settle_s=0, clock=folder.clock)
+    for name in ("y", "z"):
+        (folder.path / f"{name}.yaml").write_text(manifest(name))
+    assert names(source.read(ManualCancel())) == ["y", "z"]
+    for name in ("a", "b"):
+        (folder.path / f"{name}.yaml").write_text(manifest(name))
+    reading = source.read(ManualCancel())
+    assert names(reading) == ["a", "y", "z"]
+    assert [one.what for one in reading.faults] == ["4 files, 3 are read; take some away"]
+
+
 def test_nothing_is_ready_before_everybody_was_told_of_the_last_source() -> None:
     """Whoever asks meanwhile, on another thread, would end what nobody has said yet."""
     pod = Pod(uid="u", name="web", containers=(Container(name="app"),))
