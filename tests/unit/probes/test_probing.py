@@ -919,6 +919,29 @@ def test_another_schedule_counts_at_once() -> None:
     assert len(node.prober.asked) - before <= 2
 
 
+def test_answers_to_another_question_do_not_count_for_a_probe_that_was_mended() -> None:
+    """Two that failed at the wrong port, and one at the right one, are not three; what stood stands."""
+    node = Node()
+
+    def web(port: int, failures: int = 3) -> Pod:
+        asks = Probe(http_get=HttpGetAction(port=port), period_seconds=1, failure_threshold=failures)
+        return pod("web", container(liveness_probe=asks))
+
+    node.run(web(1), "c1")
+    node.prober.says("c1", ReplyKind.FAILURE, "wrong port")
+    node.after(1.0)
+    assert len(node.prober.asked) == 2
+    node.probing.put(web(8080))
+    node.after(2.0)
+    assert [one.port for one in node.prober.asked] == [1, 1, 8080, 8080]
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
+    node.probing.put(web(8080, failures=4))
+    node.after(1.0)
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
+    node.after(1.0)
+    assert isinstance(node.of("web", "c1").liveness, Unwell)
+
+
 def test_a_call_that_the_executor_gives_up_fails_nobody() -> None:
     """Cancelled before a worker took it up: told, tried again, and the bound is free."""
 
