@@ -62,6 +62,8 @@ class FolderSink:
         except (FileExistsError, NotADirectoryError) as error:
             said = f"FolderSink: folder: a file is at {error.filename}; name a folder, or take the file away"
             raise ConfigurationError(said) from error
+        for left in self._folder.glob(".*.new"):  # its writer was killed
+            left.unlink(missing_ok=True)
 
     def path(self, uid: str, /) -> Path:
         """The file of a pod."""

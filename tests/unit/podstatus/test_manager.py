@@ -733,6 +733,9 @@ def test_a_folder_holds_a_file_for_each_pod(tmp_path: Path) -> None:
     check_sink(sink, read)
     sink.told("../u", PodStatus(phase=PodPhase.RUNNING))
     assert [one.name for one in (tmp_path / "status").iterdir()] == ["..%2Fu.json"]
+    (tmp_path / "status" / ".0123456789abcdef.new").write_text("{")  # its writer was killed
+    FolderSink(tmp_path / "status")
+    assert [one.name for one in (tmp_path / "status").iterdir()] == ["..%2Fu.json"]
 
 
 def test_a_file_that_cannot_be_written_leaves_the_one_before(
