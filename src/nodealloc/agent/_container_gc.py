@@ -84,6 +84,7 @@ class ContainerGc(Group):
         clocked: Clock = SystemClock() if clock is None else clock
         self._runtime, self._watch, self._lives, self._unix_s = runtime, watch, lives, unix_s
         self._gone: frozenset[str] = frozenset()
+        self._looks_after = self._collects = 0
         self._dead: set[str] = set()
         wanted: World[str, bool] = World("collections")
         wanted.put(_NODE, True)  # noqa: FBT003 - a world takes any value
@@ -102,14 +103,17 @@ class ContainerGc(Group):
     def _look(self, turn: int) -> None:
         if not self._lives.is_ready():
             return
-        if turn % _LOOK_AFTER == 0:
+        # Looks that took long, or failed, leave turns out.
+        if turn >= self._looks_after:
+            self._looks_after = _next(turn, _LOOK_AFTER)
             wanted = self._lives.wanted.snapshot().items()
             self._gone = frozenset(uid for uid, want in wanted if want.value.is_removed)
         pods = {uid: one.value for uid, one in self._watch.seen.snapshot().items()}
         for pod in pods.values():
             self._remove_died(pod)
         self._dead &= {cid for pod in pods.values() for cid in pod.marks}
-        if turn % _COLLECT == 0:
+        if turn >= self._collects:
+            self._collects = _next(turn, _COLLECT)
             self._collect(pods)
 
     def _remove_died(self, pod: PodListing) -> None:
@@ -152,6 +156,10 @@ class ContainerGc(Group):
         for one in ids:
             with contextlib.suppress(NodeallocError):
                 self._runtime.remove_container(one)
+
+
+def _next(turn: int, every: int) -> int:
+    return turn - turn % every + every
 
 
 class _Turns:

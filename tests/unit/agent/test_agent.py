@@ -742,6 +742,22 @@ def test_dead_containers_stay_until_the_next_but_go_with_their_pod(tmp_path: Pat
     assert node.runtime.inspect("web").sandboxes == ()
 
 
+def test_a_minute_is_collected_though_its_own_look_was_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looks that take long skip turns, and may meet none that is a whole minute."""
+    node = Node(tmp_path)
+    node.after(3)
+    collects = ContainerGc(node.runtime, watch=node.watch, lives=node.lives, clock=node.clock)
+    collected: list[object] = []
+    monkeypatch.setattr(collects, "_collect", collected.append)
+    counts = []
+    for turn in (0, 1, 59, 61, 63, 119, 121, 299, 301):
+        collects._look(turn)
+        counts.append(len(collected))
+    assert counts == [1, 1, 1, 2, 2, 2, 3, 4, 5]
+
+
 def test_static_pods_are_listed_as_a_kubelet_lists_them(tmp_path: Path) -> None:
     """Not before they were let in, and gone with their manifest."""
     node = Node(tmp_path)
