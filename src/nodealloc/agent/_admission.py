@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -62,11 +63,13 @@ class AdmissionPreparer:
         self._node, self._confined, self._end = node, confined, end
         self._judges_edits = judges_edits
         self.room: World[str, object] = World("room for pods")
+        self._lock = threading.Lock()
         self._waiting: dict[str, int] = {}
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted | NotYet | Refused:
         """See `Preparer.make_ready`."""
-        self._waiting[pod.uid] = self._waiting.get(pod.uid, 0) + 1
+        with self._lock:
+            self._waiting[pod.uid] = self._waiting.get(pod.uid, 0) + 1
         verdict = self._edited(pod) if self._is_edited(pod) else self._node.admit(pod)
         if not isinstance(verdict, NotYet):
             self._forget(pod.uid)
@@ -85,8 +88,9 @@ class AdmissionPreparer:
         self._forget(pod.uid)
         if self._confined is not None:
             self._confined.follow_grants()
-        for uid, times in tuple(self._waiting.items()):
-            self.room.put(uid, times, by="room")
+        with self._lock:
+            for uid, times in self._waiting.items():
+                self.room.put(uid, times, by="room")
 
     def _is_edited(self, pod: Pod) -> bool:
         return self._judges_edits and self._node.is_edited(pod)
@@ -101,5 +105,6 @@ class AdmissionPreparer:
         return verdict
 
     def _forget(self, uid: str) -> None:
-        if self._waiting.pop(uid, 0) and uid in self.room:
-            self.room.drop(uid, by="room")
+        with self._lock:
+            if self._waiting.pop(uid, 0) and uid in self.room:
+                self.room.drop(uid, by="room")
