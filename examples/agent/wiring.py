@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -128,7 +128,10 @@ class _Parts:
     def agent(self) -> Agent:
         """All of them as one."""
         self.begun.follow(self.lives)
-        once_known: dict[str, Callable[[], object]] = {"cgroups": self.cgroups.settle}
+        once_known: dict[str, Callable[[], object]] = {
+            "cgroups": self.cgroups.settle,
+            "folders": lambda: self.folders.settle(self._known),
+        }
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
         by_hand = self.stage.executor is not None
@@ -248,6 +251,10 @@ class _Parts:
         """Each pod's own directory."""
         sources = self.sources
         return FolderPreparer(self.place.root / "pods", lambda uid: uid in sources.pods)
+
+    def _known(self) -> Collection[str]:
+        worlds = self.sources.pods, self.lives.wanted, self.lives.pods, self.watch.seen
+        return {uid for world in worlds for uid in world.snapshot()}
 
     @cached_property
     def lives(self) -> PodLives:

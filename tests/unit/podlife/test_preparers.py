@@ -217,6 +217,24 @@ def test_a_folder_stays_while_anybody_needs_it(tmp_path: Path) -> None:
     assert not (tmp_path / "web").exists()
 
 
+def test_folders_of_pods_that_nobody_knows_go_unless_something_is_in_them(tmp_path: Path) -> None:
+    """An agent was killed before it removed them; who comes in meanwhile is known by then."""
+    pods = tmp_path / "pods"
+    for uid in ("gone", "known", "mounted", "comes"):
+        (pods / uid / "volumes" / "empty-dir").mkdir(parents=True)
+    (pods / "keeps" / "volumes" / "empty-dir" / "data").mkdir(parents=True)
+    (pods / "file").write_text("1")
+    (tmp_path / "link").symlink_to(pods)
+    mounts = f"30 20 0:30 / {pods}/mounted rw - tmpfs tmpfs rw\n"
+    folders = FolderPreparer(tmp_path / "link", "comes".__eq__, mountinfo=lambda: mounts)
+    folders.settle(lambda: {"known"})
+    assert sorted(one.name for one in pods.iterdir()) == ["comes", "file", "keeps", "known", "mounted"]
+    answer = folders.take_back(attrs.evolve(WEB, uid="mounted"), NOW)
+    assert isinstance(answer, NotYet)
+    assert f"{pods}/mounted" in answer.message
+    FolderPreparer(tmp_path / "none", "comes".__eq__, mountinfo=str).settle(set)
+
+
 def test_a_folder_is_one_below_the_others_and_goes_however_deep_it_is(tmp_path: Path) -> None:
     """A uid that leads elsewhere makes nothing there and removes nothing; links in a folder go as links."""
     (tmp_path / "kept").mkdir()

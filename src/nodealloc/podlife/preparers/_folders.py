@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import NodeallocError
+from nodealloc.podlife._housekeeping import plan_housekeeping
+from nodealloc.podlife._pod_folders import PodFolders
 from nodealloc.podspec import Pod
 from nodealloc.verdicts import Admitted, NotYet
 from nodealloc.volumes import SafeRoot
@@ -53,6 +55,21 @@ class FolderPreparer:
             with contextlib.suppress(OSError, NodeallocError):
                 root.remove_tree(root.join(uid))
 
+    def settle(self, known: Callable[[], Collection[str]]) -> None:
+        """Remove directories of pods that nobody knows: an agent was killed as it was about to.
+
+        One in which something is mounted stays, and so does one that has a volume of its own.
+
+        Args:
+            known: Uids of pods that are wanted, remembered or have something at the runtime; asked
+                once the directories were listed, so that nobody comes in between.
+        """
+        folders = PodFolders(str(self._pods.absolute()), mountinfo=self._mountinfo)
+        for one in plan_housekeeping(folders.found(), known(), is_ready=True).remove:
+            if not any(Path(one.where, "volumes").glob("*/*")):
+                self.remove(one.uid)
+
     def _mounted(self, uid: str) -> list[str]:
-        mounts = parse_mountinfo(self._mountinfo())
-        return [one.target for one in mounts if one.target.startswith(f"{self._pods / uid}/")]
+        folder = str(self._pods.resolve() / uid)  # as the kernel names it
+        mounts = [one.target for one in parse_mountinfo(self._mountinfo())]
+        return [one for one in mounts if one == folder or one.startswith(f"{folder}/")]
