@@ -2,7 +2,8 @@
 
 | caught as        | means                                   | what to do            |
 |------------------|-----------------------------------------|-----------------------|
-| `RetryableError` | not now: busy, absent, timed out        | again after `after_s` |
+| `RetryableError` | not now: busy or absent; nothing was changed | again after `after_s` |
+| `UncertainError` | it may have been done: the answer is lost | look, then decide     |
 | `PermanentError` | never, as asked: the input has to change | report it             |
 | `ConfigurationError` | an argument, option or document that cannot be meant | mend it |
 | `DecodeError`    | of these, a document: each fault, with its path | mend it       |
@@ -22,7 +23,15 @@ from nodealloc import _attrs as attrs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ConfigurationError", "DecodeError", "Fault", "NodeallocError", "PermanentError", "RetryableError"]
+__all__ = [
+    "ConfigurationError",
+    "DecodeError",
+    "Fault",
+    "NodeallocError",
+    "PermanentError",
+    "RetryableError",
+    "UncertainError",
+]
 
 
 class NodeallocError(Exception):
@@ -41,10 +50,24 @@ def _remade(kind: type[NodeallocError], args: tuple[object, ...]) -> NodeallocEr
 
 
 class RetryableError(NodeallocError):
-    """The same call may succeed later; nothing was changed by this one, unless it is an `UncertainError`.
+    """The same call may succeed later; nothing was changed by this one.
 
     Attributes:
         after_s: How long to wait before the next try, in seconds; 0 or more.
+    """
+
+    after_s: float
+
+    def __init__(self, message: str, /, *, after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+
+
+class UncertainError(NodeallocError):
+    """What was asked for may have been done, and nobody knows: look before the next try.
+
+    Attributes:
+        after_s: How long to wait before that, in seconds; 0 or more.
     """
 
     after_s: float

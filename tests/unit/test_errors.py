@@ -11,8 +11,16 @@ from nodealloc._error_words import error_words
 from nodealloc.allocatable import ReservationError
 from nodealloc.cgroups import CgroupAbsentError, CgroupBusyError, CgroupName, LimitRefusedError
 from nodealloc.cgroups._errors import Process
-from nodealloc.errors import DecodeError, Fault, NodeallocError, RetryableError
+from nodealloc.errors import (
+    DecodeError,
+    Fault,
+    NodeallocError,
+    PermanentError,
+    RetryableError,
+    UncertainError,
+)
 from nodealloc.machine import NotAMachineError
+from nodealloc.runtime import AnswerLostError
 from nodealloc.topology import UnknownAllocatorError
 
 NAME = CgroupName.of("a")
@@ -37,10 +45,24 @@ def test_what_an_error_says_where_that_is_all_that_is_told(error: Exception, wor
     assert error_words(error) == words
 
 
+def test_what_may_have_been_done_is_caught_by_its_own_name_alone() -> None:
+    """Whoever catches what changed nothing does not take it for that."""
+    kinds = (RetryableError, UncertainError, PermanentError)
+    assert [[issubclass(one, other) for other in kinds] for one in kinds] == [
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+    ]
+    error = AnswerLostError("stop_container", "deadline exceeded")
+    assert isinstance(error, UncertainError)
+    assert error.after_s >= 0
+
+
 @pytest.mark.parametrize(
     "error",
     [
         RetryableError("busy", after_s=3.0),
+        UncertainError("perhaps", after_s=3.0),
         DecodeError("file", [Fault("$", "junk"), Fault("$.a", "absent")]),
         NotAMachineError("/x", "no directory", "give another"),
         CgroupAbsentError(NAME, "/c/a", wanted_by=NAME),

@@ -19,7 +19,7 @@ from nodealloc.admission._preemption import victims
 from nodealloc.admission._rules import Rules
 from nodealloc.admission._sysctls import SysctlAllowList
 from nodealloc.admission._verdicts import ADMITTED, MakingRoom, RoomMade
-from nodealloc.errors import NodeallocError, RetryableError
+from nodealloc.errors import NodeallocError, RetryableError, UncertainError
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod, is_critical
 from nodealloc.topology import Snapshot, admit, release, workload_of
@@ -277,7 +277,7 @@ def _ask(handlers: Iterable[Handler], pod: Pod, view: NodeView) -> Verdict:
     for handler in handlers:
         try:
             verdict = handler(pod, view)
-        except RetryableError as error:
+        except (RetryableError, UncertainError) as error:
             return NotYet(blocker=_name(handler), message=str(error), after_s=error.after_s or 1.0)
         except NodeallocError as error:
             return Refused(

@@ -14,7 +14,7 @@ from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, Store, requir
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._grants import NO_NODE, Grant
 from nodealloc.devices._state import read_alike, remembered, restored
-from nodealloc.errors import ConfigurationError, PermanentError, RetryableError
+from nodealloc.errors import ConfigurationError, PermanentError, RetryableError, UncertainError
 from nodealloc.podspec import Pod
 from nodealloc.topology import (
     Affinities,
@@ -185,7 +185,7 @@ class DeviceLedger:
     def _granted(self, verdict: Placed, outcome: DeviceAllocator, workload: str) -> Placed | NotYet:
         try:
             self.alter(lambda _: outcome)
-        except RetryableError as error:
+        except (RetryableError, UncertainError) as error:
             return NotYet(blocker="store", message=str(error), after_s=error.after_s)
         self._affinities[workload] = verdict.affinity
         return attrs.evolve(verdict, snapshot=attrs.evolve(verdict.snapshot, allocators=(outcome,)))

@@ -83,7 +83,6 @@ from nodealloc.dsw_asw._errors import (
     NotTakenUpError,
     RestlessPlanError,
     ShutDownError,
-    UncertainError,
     WaitTimeoutError,
 )
 from nodealloc.dsw_asw._executors import InlineExecutor, ThreadExecutor
@@ -110,6 +109,7 @@ from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._transitions import Transition, Transitions
 from nodealloc.dsw_asw._waits import Wait
 from nodealloc.dsw_asw._world import Change, Watch, World
+from nodealloc.errors import UncertainError
 
 __all__ = [
     "KEEP",

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 
 from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw._steps import Failure, Running
-from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.errors import PermanentError, RetryableError, UncertainError
 
 __all__ = [
     "BadPlanError",
@@ -18,16 +18,8 @@ __all__ = [
     "NotTakenUpError",
     "RestlessPlanError",
     "ShutDownError",
-    "UncertainError",
     "WaitTimeoutError",
 ]
-
-
-class UncertainError(RetryableError):
-    """The step may have been performed: raised by a domain's adapter after a time-out.
-
-    The one `RetryableError` after which something may have changed: look before the next try.
-    """
 
 
 class DeadlineError(UncertainError):

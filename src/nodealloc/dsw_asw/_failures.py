@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._steps import Failure, Step, StepScope
-from nodealloc.errors import RetryableError
+from nodealloc.errors import RetryableError, UncertainError
 
 __all__ = ["Failures", "RestingSteps"]
 
@@ -54,7 +54,7 @@ class Failures(Generic[K]):
         before = self.of_step(key, step)
         tries = 1 if before is None else before.tries + 1
         wait = self._policy.after(tries) if after_s is None else after_s
-        if after_s is None and isinstance(error, RetryableError):
+        if after_s is None and isinstance(error, RetryableError | UncertainError):
             wait = max(wait, error.after_s)
         failure = Failure(
             scope=step.scope,

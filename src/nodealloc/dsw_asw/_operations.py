@@ -12,7 +12,6 @@ from typing import Generic, TypeVar, cast
 import attrs
 
 from nodealloc.dsw_asw._cancellation import Cancellation
-from nodealloc.dsw_asw._errors import UncertainError
 from nodealloc.dsw_asw._ports import Cancel, Clock, Executor
 from nodealloc.dsw_asw._scopes import Scopes
 from nodealloc.dsw_asw._steps import (
@@ -27,6 +26,7 @@ from nodealloc.dsw_asw._steps import (
     is_same,
 )
 from nodealloc.dsw_asw._timers import Timer
+from nodealloc.errors import UncertainError
 
 __all__ = ["Operation", "Operations"]
 

@@ -11,7 +11,7 @@ from nodealloc._typed import typed, typed_but, typed_methods
 from nodealloc.admission import Chain
 from nodealloc.checkpoint import KUBELET_FORMATS, Formats, JsonCheckpoint, Store
 from nodealloc.dsw_asw import Reconciler
-from nodealloc.errors import ConfigurationError, RetryableError
+from nodealloc.errors import ConfigurationError, RetryableError, UncertainError
 from nodealloc.node._admission import NodeAdmission, view_of
 from nodealloc.node._advice import Advice
 from nodealloc.node._asked import Asked
@@ -192,7 +192,7 @@ class NodeAllocator:
                 return waiting
         try:
             return self._advice.admit(wanted)
-        except RetryableError as error:
+        except (RetryableError, UncertainError) as error:
             return not_yet("store", str(error), error.after_s)
 
     def is_edited(self, pod: Pod, /) -> bool:
@@ -227,7 +227,7 @@ class NodeAllocator:
                     held, wanted, self._admission.resized(held, pod, is_edit=is_edit)
                 )
             )
-        except RetryableError as error:
+        except (RetryableError, UncertainError) as error:
             return not_yet("store", str(error), error.after_s)
 
     def adopt(self, asked: Pod | Workload, running: Mapping[str, Confinement], /) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from nodealloc.dsw_asw import Cancel, Done, Outcome, Plan, Reconciler, Step, ThreadExecutor, View, World
-from nodealloc.errors import RetryableError
+from nodealloc.errors import RetryableError, UncertainError
 from nodealloc.node._life import NODE_LIFE, NodeEvent, NodeState
 from nodealloc.node._loading import StartReport
 from nodealloc.node._ports import Runtime
@@ -137,7 +137,7 @@ class StartUp:
         if self.is_ready:
             return None
         for failure in self.engine.failures(_NODE):
-            if not isinstance(failure.error, RetryableError):
+            if not isinstance(failure.error, RetryableError | UncertainError):
                 raise failure.error
             said = str(failure.error)
             message = said if failure.verb == _WRITE else f"{_AWAITED[state]}: {said}"

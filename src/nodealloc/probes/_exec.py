@@ -6,8 +6,7 @@ from typing import Final
 
 from nodealloc._arguments import is_other, wrong
 from nodealloc._typed import typed, typed_on_error
-from nodealloc.dsw_asw import UncertainError
-from nodealloc.errors import PermanentError
+from nodealloc.errors import PermanentError, UncertainError
 from nodealloc.podspec import ExecAction
 from nodealloc.probes._ports import Exec, Question
 from nodealloc.probes._replies import Reply, ReplyKind

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc.dsw_asw import UncertainError
-from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.errors import PermanentError, RetryableError, UncertainError
 
 __all__ = [
     "AnswerLostError",

@@ -192,8 +192,8 @@ BY_STRANGERS = {
     "spare-cpus-late": Change(
         about="CPUs that were given back lie idle until somebody comes",
         file="agent/_admission.py",
-        old="            self._confined.follow_grants()\n        for uid",
-        new="            pass\n        for uid",
+        old="            self._confined.follow_grants()\n        with self._lock",
+        new="            pass\n        with self._lock",
         seeds="disks",
     ),
     "cpusets-in-line": Change(

@@ -939,7 +939,7 @@ def test_answers_to_another_question_do_not_count_for_a_probe_that_was_mended() 
     node.after(1.0)
     assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
     node.after(1.0)
-    assert isinstance(node.of("web", "c1").liveness, Unwell)
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=Unwell(message="wrong port"))
 
 
 def test_a_call_that_the_executor_gives_up_fails_nobody() -> None:

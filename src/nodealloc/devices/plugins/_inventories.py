@@ -22,7 +22,7 @@ from nodealloc.dsw_asw import (
     View,
     World,
 )
-from nodealloc.errors import RetryableError
+from nodealloc.errors import RetryableError, UncertainError
 
 __all__ = ["Inventories", "InventoryDomain", "Told"]
 
@@ -74,7 +74,7 @@ class InventoryDomain:
 
         try:
             before, after = self._keeper.alter(altered)
-        except RetryableError as error:  # a full disk is no plugin's fault
+        except (RetryableError, UncertainError) as error:  # a full disk is no plugin's fault
             return Failed(error, again_after_s=max(error.after_s, _SOON_S))
         for name, gone in before.inventories.items():
             if name not in after.inventories:

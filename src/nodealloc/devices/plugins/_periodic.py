@@ -21,7 +21,7 @@ from nodealloc.dsw_asw import (
     View,
     World,
 )
-from nodealloc.errors import RetryableError
+from nodealloc.errors import RetryableError, UncertainError
 
 __all__ = ["PeriodicLooks"]
 
@@ -56,7 +56,7 @@ class _Domain:
             return None
         try:
             self._keeper.alter(_awaiting_nobody)
-        except RetryableError as error:
+        except (RetryableError, UncertainError) as error:
             return Failed(error, again_after_s=max(error.after_s, self._look_s))
         return None
 

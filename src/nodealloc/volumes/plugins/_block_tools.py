@@ -11,8 +11,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from nodealloc.dsw_asw import UncertainError
-from nodealloc.errors import PermanentError, RetryableError
+from nodealloc.errors import PermanentError, RetryableError, UncertainError
 
 __all__ = ["BlockTools", "Filesystems", "LinuxBlockTools", "LinuxFilesystems"]
 
