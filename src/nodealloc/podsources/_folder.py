@@ -254,7 +254,7 @@ class FolderSource:
                 data,
                 where=name,
                 # For a kubelet the same manifest in another file is another pod.
-                source=self._source if self._rules.keeps_uid else f"{self._source}/{name}",
+                source=self._source if self._rules.keeps_uid else f"{self._source}/{_printable(name)}",
                 node_name=self._node_name,
                 is_lenient=self._is_lenient,
                 max_bytes=self._max_bytes,
@@ -325,6 +325,11 @@ class FolderSource:
                 faults.append(SourceFault(where=name, what=what))
         held = set(holders.values())
         return [pod for name, pod in pods.items() if name in held]
+
+
+def _printable(name: str) -> str:
+    """A file's name as a text that can be hashed: bytes that are no UTF-8 by their numbers."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def _stamp(status: os.stat_result) -> Stamp:

@@ -177,6 +177,17 @@ def test_whatever_a_file_brings_about_is_its_own(folder: Folder, monkeypatch: py
     assert names(folder.look()) == ["bad", "good"]
 
 
+@pytest.mark.parametrize("rules", [Rules(), KUBELET])
+def test_a_files_name_need_not_be_text(folder: Folder, rules: Rules) -> None:
+    """Any bytes are a name; where the uid depends on it, two such files are two pods all the same."""
+    for name, byte in (("a", b"\xff"), ("b", b"\xfe")):
+        Path(os.fsdecode(os.fsencode(folder.path) + b"/" + byte + b".yaml")).write_text(manifest(name))
+    source = FolderSource(folder.path, settle_s=0, clock=folder.clock, rules=rules)
+    reading = source.read(ManualCancel())
+    assert (names(reading), reading.faults) == (["a", "b"], ())
+    assert len({pod.uid for pod in reading.pods}) == 2
+
+
 def test_an_item_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is wrong with it, so that nobody looks through the whole list."""
     bad = json.dumps({"kind": "PodList", "items": [as_json("a"), {**as_json("b"), "status": 5}]}).encode()
