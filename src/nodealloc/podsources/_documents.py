@@ -23,6 +23,7 @@ __all__ = ["pod_in", "pods_in"]
 _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 """Name space of the uids of static pods without one; ours."""
 _GRACE: Final = "terminationGracePeriodSeconds"
+_LISTS: Final = ("PodList", "List")
 _IS_POD: Final[Mapping[str, object]] = {"apiVersion": "v1", "kind": "Pod"}
 
 
@@ -108,7 +109,7 @@ def pods_in(
     if not documents:
         raise DecodeError(where, [Fault("$", "nothing is in it; answer with an empty PodList for no pods")])
     for document in documents:
-        items = _items(document)
+        items = _items(document, where)
         if items is None:
             yield _pod(document, where, source, node_name)
             continue
@@ -141,10 +142,21 @@ def _item(document: object, place: str, source: str, node_name: str, *, is_lenie
         raise DecodeError(place, [Fault("$", f"{type(error).__name__}: {error}")]) from error
 
 
-def _items(document: object) -> list[object] | None:
-    """Those of a list; None for what is none."""
-    items = cast("dict[str, object]", document).get("items") if isinstance(document, dict) else None
-    return cast("list[object]", items) if isinstance(items, list) else None
+def _items(document: object, where: str) -> list[object] | None:
+    """Those of a list; None for what is none.
+
+    Raises:
+        DecodeError: It says that it is a list, and has none.
+    """
+    fields = fields_of(document)
+    items = fields.get("items")
+    if isinstance(items, list):
+        return cast("list[object]", items)
+    if fields.get("kind") not in _LISTS:
+        return None
+    if items is None and "items" in fields:  # so Go writes a list that nothing was put into
+        return []
+    raise DecodeError(where, [Fault("$.items", "expected a list of pods; write [] for none")])
 
 
 def _whole(item: object) -> object:

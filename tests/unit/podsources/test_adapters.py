@@ -738,6 +738,26 @@ def test_an_answer_is_read_as_a_kubelet_reads_it() -> None:
         read({**pods, "kind": "List", "items": [pod]})
 
 
+def test_a_list_that_nothing_was_put_into_says_that_there_are_no_pods() -> None:
+    """Go writes null for it; a list without a list is asked for one, and not taken for a controller."""
+
+    def read(**fields: object) -> list[str]:
+        data = json.dumps({"apiVersion": "v1", **fields}).encode()
+        return [pod.name for pod in _documents.pods_in(data, where="x", source="http", node_name="")]
+
+    for kind in ("PodList", "List"):
+        assert read(kind=kind, items=None) == read(kind=kind, items=[]) == []
+        for wrong in ({}, {"items": {}}, {"items": "a"}):
+            with pytest.raises(
+                DecodeError, match=r"x: expected a list of pods; write \[\] for none @ \$\.items"
+            ):
+                read(kind=kind, **wrong)
+    with pytest.raises(DecodeError, match="expected Pod, found 'Deployment'"):
+        read(kind="Deployment")
+    with pytest.raises(DecodeError, match="expected a text, found a list"):
+        read(kind=["PodList"])
+
+
 def test_for_a_kubelet_an_answer_without_a_byte_is_no_pods(server: str) -> None:
     """The source was heard then; by default that is no answer."""
     reading = HttpSource(server + "/empty", is_lenient=True).read(ManualCancel())
