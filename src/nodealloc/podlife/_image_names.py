@@ -20,6 +20,10 @@ _NAME: Final = re.compile(
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
     r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?",
 )
+_DIGITS: Final = {"sha256": 64, "sha384": 96, "sha512": 128}
+"""How long the digests are that there are."""
+_ALGORITHM: Final = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*")
+_HEXADECIMAL: Final = re.compile(r"[a-f0-9]*")
 _ID: Final = re.compile(r"[a-f0-9]{64}")
 _LONGEST: Final = 255
 _MOST: Final = 1024
@@ -35,7 +39,8 @@ class ImageName:
 
     Attributes:
         given: As it was written.
-        registry: Host, with a port where it has one; `docker.io` where none was written.
+        registry: Host, with a port where it has one; `docker.io` where none was written, or
+            `index.docker.io`, which is an older name of it.
         path: In the registry.
         tag: "" where there is a digest and no tag.
         digest: `sha256:…`, or "".
@@ -65,15 +70,21 @@ class ImageName:
                 f"{text[:80]!r} names no image; write REGISTRY/PATH:TAG or REGISTRY/PATH@DIGEST, "
                 "the path in lower case"
             )
-        path = found["path"]
-        if found["registry"] == _HUB and "/" not in path:
+        digest, path = found["digest"] or "", found["path"]
+        if fault := _digest_fault(digest):
+            raise ConfigurationError(
+                f"image {text[:80]!r}: {fault}; a digest is sha256: with 64 digits of 0-9 and a-f, "
+                "sha384: with 96 or sha512: with 128"
+            )
+        registry = _HUB if found["registry"] in _HUBS else found["registry"]
+        if registry == _HUB and "/" not in path:
             path = _LIBRARY + path
         if len(path) > _LONGEST:
             raise ConfigurationError(
                 f"image {text[:80]!r}…: its path has {len(path)} characters, {_LONGEST} at most"
             )
-        tag = found["tag"] or ("" if found["digest"] else "latest")
-        return cls(given=text, registry=found["registry"], path=path, tag=tag, digest=found["digest"] or "")
+        tag = found["tag"] or ("" if digest else "latest")
+        return cls(given=text, registry=registry, path=path, tag=tag, digest=digest)
 
     @classmethod
     @typed
@@ -87,10 +98,16 @@ class ImageName:
         registry, _, path = text.partition("/") if _has_registry(text) else (_HUB, "", text)
         if registry in _HUBS and "/" not in path:
             path = _LIBRARY + path
-        path = path.partition(":")[0]
+        path, colon, rest = path.partition(":")
+        rest = colon + rest
         if path != path.lower():
             return f"invalid reference format: repository name ({path}) must be lowercase"
-        return "invalid reference format"
+        found = _NAME.fullmatch(f"{registry}/{path}{rest}") if len(text) <= _MOST else None
+        if found is None:
+            return "invalid reference format"
+        if len(found["path"]) > _LONGEST:
+            return f"repository name must not be more than {_LONGEST} characters"
+        return _digest_fault(found["digest"] or "") or "invalid reference format"
 
     @property
     def asked(self) -> str:
@@ -112,6 +129,19 @@ class ImageName:
         if other.repository != self.repository:
             return False
         return other.digest == self.digest if self.digest else not other.digest and other.tag == self.tag
+
+
+def _digest_fault(digest: str) -> str:
+    """Why a digest is none, in the words of go-digest; "" for one that is, and for none."""
+    if not digest:
+        return ""
+    algorithm, _, digits = digest.partition(":")
+    if algorithm not in _DIGITS:
+        is_name = _ALGORITHM.fullmatch(algorithm)
+        return "unsupported digest algorithm" if is_name else "invalid checksum digest format"
+    if len(digits) != _DIGITS[algorithm]:
+        return "invalid checksum digest length"
+    return "" if _HEXADECIMAL.fullmatch(digits) else "invalid checksum digest format"
 
 
 def _has_registry(text: str) -> bool:

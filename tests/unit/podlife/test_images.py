@@ -64,6 +64,8 @@ def told(name: str) -> list[str]:
         ("localhost/app:1", "localhost/app", "1"),
         ("registry.test:5000/a/b:v1.2_x", "registry.test:5000/a/b", "v1.2_x"),
         ("[::1]:5000/a", "[::1]:5000/a", "latest"),
+        ("index.docker.io/busybox", "docker.io/library/busybox", "latest"),
+        ("index.docker.io/team/app:1", "docker.io/team/app", "1"),
         (f"a@{DIGEST}", "docker.io/library/a", DIGEST),
         (f"r.test/a:1@{DIGEST}", "r.test/a", DIGEST),
     ],
@@ -87,6 +89,28 @@ def test_what_names_no_image_is_refused(text: str) -> None:
         ImageName.of(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a@sha256:" + "a" * 32, "invalid checksum digest length"),
+        ("a@sha512:" + "a" * 64, "invalid checksum digest length"),
+        ("a@sha256:" + "A" * 64, "invalid checksum digest format"),
+        ("a@md5:" + "a" * 32, "unsupported digest algorithm"),
+        ("a:t@SHA256:" + "a" * 64, "invalid checksum digest format"),
+        ("a" * 256, "repository name must not be more than 255 characters"),
+        ("r.test/" + "a" * 256, "repository name must not be more than 255 characters"),
+        ("a" * 2000, "invalid reference format"),
+    ],
+)
+def test_what_is_no_digest_or_too_long_is_said_as_a_kubelet_says_it(text: str, fault: str) -> None:
+    """No runtime has an image of such a name, so nobody is asked to fetch it."""
+    with pytest.raises(ValueError, match=r"a digest is sha256:|255 at most|names no image"):
+        ImageName.of(text)
+    assert ImageName.fault(text) == fault
+    for algorithm, size in (("sha384", 96), ("sha512", 128)):
+        assert ImageName.of(f"a@{algorithm}:{'0' * size}").digest
+
+
 def test_a_runtime_is_asked_for_what_was_written() -> None:
     """With the tag that it means; the registry is the runtime's business."""
     for text, asked in (
@@ -103,7 +127,7 @@ def test_an_image_is_known_by_all_its_names() -> None:
     one = ImageRecord(
         id="sha256:1", names=("docker.io/library/a:1", f"docker.io/library/a@{DIGEST}", "<none>")
     )
-    for text in ("a:1", "docker.io/library/a:1", f"a@{DIGEST}", f"a:9@{DIGEST}"):
+    for text in ("a:1", "docker.io/library/a:1", "index.docker.io/a:1", f"a@{DIGEST}", f"a:9@{DIGEST}"):
         assert find_image([one], ImageName.of(text)) is one
     for text in ("a", "a:2", "b:1", "localhost/a:1"):
         assert find_image([one], ImageName.of(text)) is None
