@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -293,12 +294,16 @@ def _text(at: At, _: object) -> object:
     return FAULTY if reader.count != before else found
 
 
+_LARGEST: Final = sys.float_info.max
+
+
 def _number(at: At, _: object) -> object:
     value, path, reader = at
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        reader.expected("a number", value, path)
-        return FAULTY
-    return float(value)
+    # NaN is not at most anything, either.
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST:
+        return float(value)
+    reader.expected("a number", value, path)
+    return FAULTY
 
 
 def _flag(at: At, _: object) -> object:

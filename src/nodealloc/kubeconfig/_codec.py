@@ -57,7 +57,10 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
         if len(documents) == 1:
             reason = f"expected an object of kind {_KIND['kind']}"
         raise DecodeError(where, [Fault("$", reason)])
-    own = _own_fields({**dict.fromkeys(_KIND), **cast("dict[str, object]", documents[0])}, where)
+    reader = Reader(where)
+    said = reader.mapping(documents[0], "$")
+    reader.check()
+    own = _own_fields({**dict.fromkeys(_KIND), **said}, where)
     for name in _PATHS:
         if isinstance(one := own.get(name), str) and one:
             own[name] = posixpath.normpath(Path(path).absolute().parent / one) if one[0] != "/" else one

@@ -79,6 +79,10 @@ def _check_amounts(config: KubeletConfig) -> None:
         for name, amount in amounts.items():
             with named(f"{field}.{name}"):
                 resources({name: amount})
+    for index, one in enumerate(config.reserved_memory):
+        for name, amount in one.limits.items():
+            with named(f"reservedMemory[{index}].limits.{name}"):
+                resources({name: amount})
     with named("reservedSystemCPUs"):
         CPUSet.parse(config.reserved_system_cpus)
     word(MemoryPolicy, "memoryManagerPolicy", config.memory_manager_policy)

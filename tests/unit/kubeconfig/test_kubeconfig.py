@@ -169,6 +169,11 @@ def test_a_part_that_lacks_what_it_needs_is_named(
     [
         ("systemReserved", {"cpu": "-1"}, "systemReserved.cpu: cpu: -1 is asked for; ask for 0 or more"),
         ("kubeReserved", {"memory": ""}, "kubeReserved.memory: quantity '': not a quantity; write a number"),
+        (
+            "reservedMemory",
+            [{"numaNode": 0, "limits": {"memory": "1GB"}}],
+            "reservedMemory[0].limits.memory: quantity '1GB': not a quantity; write a number",
+        ),
         ("reservedSystemCPUs", "a", "reservedSystemCPUs: CPU set: expected a decimal id, found 'a'"),
         ("memoryManagerPolicy", "static", "memoryManagerPolicy is 'static'; give None, Static, BestEffort"),
         ("cpuCFSQuotaPeriod", "2s", "cpuCFSQuotaPeriod is 2 s; give 1ms to 1s"),
@@ -180,6 +185,26 @@ def test_a_value_that_a_plan_refuses_is_told_by_the_name_of_its_field(
     """With what would be right."""
     with pytest.raises(ConfigurationError, match="^" + re.escape(words)):
         planned(config(tmp_path, **{field: value}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1: 2", "the key 1 is no text; put it in quotes @ $"),
+        ("on: 2", "the key True is no text; put it in quotes @ $"),
+        ("memoryThrottlingFactor: .nan", "expected a number, found nan @ $.memoryThrottlingFactor"),
+        ("memoryThrottlingFactor: -.inf", "expected a number, found -inf @ $.memoryThrottlingFactor"),
+        (f"memoryThrottlingFactor: 1{'0' * 400}", "expected a number, found an enormous number"),
+    ],
+)
+def test_what_yaml_takes_for_another_kind_is_named_with_its_file(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """A key that is no text, and a number that is none."""
+    path = tmp_path / "kubelet.yaml"
+    path.write_text("".join(f"{name}: {value}\n" for name, value in KIND.items()) + text)
+    with pytest.raises(DecodeError, match=re.escape(f"{path}: {words}")):
+        read_kubelet_config(path)
 
 
 @pytest.mark.parametrize("name", ["", "A b", "n_1"])
