@@ -11,14 +11,16 @@ from nodealloc.errors import PermanentError
 
 __all__ = ["Head", "HttpNonsenseError", "head_in", "is_whole"]
 
-_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?=[ \r]|$)")
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?=[ \r\n]|$)")
+_END: Final = re.compile(rb"\n\r?\n")
+"""Of a head: an empty line. Lines may end without a carriage return, as scripts write them."""
 _CONTINUES: Final = frozenset({100, 102, 103})
 _NO_BODY: Final = frozenset({204, 304})
 _SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,16}")
 """Of a chunk; `int` takes a sign as well, with which a chunk would end where it began, for ever."""
 _BEGINS: Final = b"HTTP/1."
 _FIELD: Final = re.compile(
-    rb"\r\n(content-length|transfer-encoding|location)[ \t]*:[ \t]*([^\r]*)", re.IGNORECASE
+    rb"\n(content-length|transfer-encoding|location)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE
 )
 """Whatever else an answer says of itself changes nothing."""
 
@@ -51,14 +53,15 @@ def head_in(data: bytes, /) -> Head | None:
     """
     begin = 0
     while True:
-        end = data.find(b"\r\n\r\n", begin)
-        if end < 0:
+        ends = _END.search(data, begin)
+        if ends is None:
             if not data.startswith(_BEGINS, begin) and not _BEGINS.startswith(data[begin : begin + 7]):
                 raise HttpNonsenseError(f"the answer is no HTTP/1: {data[begin:][:40]!r}")
             return None
+        end = ends.start()
         found = _STATUS.match(data, begin, end)
         if found is None:
-            line = data[begin:end].partition(b"\r\n")[0]
+            line = data[begin:end].partition(b"\n")[0].rstrip(b"\r")
             raise HttpNonsenseError(f"the answer is no HTTP/1: {line[:40]!r}")
         status = int(found[1])
         if status not in _CONTINUES:
@@ -66,8 +69,8 @@ def head_in(data: bytes, /) -> Head | None:
                 name.lower().decode(): value.rstrip().decode("latin-1")
                 for name, value in _FIELD.findall(data, begin, end)
             }
-            return Head(status, fields, end + 4)
-        begin = end + 4
+            return Head(status, fields, ends.end())
+        begin = ends.end()
 
 
 def is_whole(head: Head, body: bytes, /, *, has_ended: bool = False) -> bool:

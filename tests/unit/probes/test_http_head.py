@@ -1,0 +1,26 @@
+"""Answers and requests of HTTP as bytes: where a head ends, and what is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.probes._http_head import HttpNonsenseError, head_in, is_whole
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+def test_lines_of_a_head_may_end_without_a_carriage_return(end: bytes) -> None:
+    """Scripts write them so, and a kubelet reads them: such a server is well."""
+    data = end.join([b"HTTP/1.1 200 OK", b"Content-Length: 2", b"Location: /a", b"", b"ok"])
+    head = head_in(data)
+    assert head is not None
+    assert (head.status, head.fields) == (200, {"content-length": "2", "location": "/a"})
+    assert data[head.length_bytes :] == b"ok"
+    assert is_whole(head, b"ok")
+    assert not is_whole(head, b"o")
+    bare = end.join([b"HTTP/1.0 503", b"", b""])
+    assert (head_in(bare[:-1]), getattr(head_in(bare), "status", None)) == (None, 503)
+    again = head_in(end.join([b"HTTP/1.1 100 Continue", b"", b"HTTP/1.1 404 No", b"", b""]))
+    assert again is not None
+    assert again.status == 404
+    with pytest.raises(HttpNonsenseError, match=r"the answer is no HTTP/1: b'SSH-2\.0'$"):
+        head_in(end.join([b"SSH-2.0", b"", b""]))
