@@ -40,6 +40,8 @@ _SHOWN: Final = 1024
 _IN_PATH: Final = "!$%&'()*+,-./:;=@[]_~"
 _IN_QUERY: Final = string.punctuation
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+"""What Python's reader of URLs drops, and Go's refuses."""
 _NEVER_SENT: Final = frozenset({"Content-Length", "Transfer-Encoding", "Trailer"})
 """What a pod says of a body; there is none."""
 
@@ -194,11 +196,12 @@ def _first(question: Question) -> tuple[_Target, bytes]:
 
 def _path_of(text: str) -> str:
     """Path and query of what a manifest gives as a path, which is read as a URL where it can be."""
+    url = text.partition("#")[0]
     try:
-        parts = urlsplit(text.partition("#")[0])
+        parts = urlsplit(url)
     except ValueError:
         return quote(f"/{text}", safe="/")
-    if _BAD_ESCAPE.search(parts.path):
+    if _CONTROL.search(url) or _BAD_ESCAPE.search(parts.path):
         return quote(text if text.startswith("/") else f"/{text}", safe=_IN_PATH.replace("%", ""))
     return _quoted(parts.path, parts.query)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodealloc.probes._http import _path_of
 from nodealloc.probes._http_head import HttpNonsenseError, head_in, is_whole
 
 
@@ -24,3 +25,19 @@ def test_lines_of_a_head_may_end_without_a_carriage_return(end: bytes) -> None:
     assert again.status == 404
     with pytest.raises(HttpNonsenseError, match=r"the answer is no HTTP/1: b'SSH-2\.0'$"):
         head_in(end.join([b"SSH-2.0", b"", b""]))
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/health\n", "/health%0A"),
+        ("/a\tb", "/a%09b"),
+        ("/a\r\nX: y", "/a%0D%0AX:%20y"),
+        ("a\x7f?b#c", "/a%7F%3Fb%23c"),
+        ("/a#\n", "/a"),
+        ("/a?b", "/a?b"),
+    ],
+)
+def test_no_character_of_a_path_is_dropped(path: str, asked: str) -> None:
+    """One that no URL has makes all of it a path, as with a kubelet: another one would be asked for."""
+    assert _path_of(path) == asked
