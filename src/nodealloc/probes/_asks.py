@@ -32,6 +32,7 @@ Heards: TypeAlias = Mapping[tuple[str, ProbeKind], ProbeVerdict]
 
 _THERE = frozenset({"running", "unknown"})
 """States in which a verdict stands: a runtime that does not know has not seen an end."""
+_LAST_PORT = 65535
 _MADE = "created"
 """Of an instance that has not begun there is nothing to say: neither that it ended, nor that it is unwell."""
 
@@ -187,6 +188,8 @@ def _question(
                 f"container {container.name} has no port of the name {port}; name it, or give its number",
             )
         port = found
+    if not 0 < port <= _LAST_PORT:
+        return None, f"invalid port number: {port}; give one from 1 to {_LAST_PORT}"
     address = ip if isinstance(action, GrpcAction) else action.host or ip
     if not address:
         return None, "the pod has no address"

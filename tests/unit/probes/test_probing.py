@@ -418,6 +418,22 @@ def test_where_a_container_is_asked() -> None:
             Container(name="app", liveness_probe=Probe(tcp_socket=TcpSocketAction(port="odd"))),
             "no port of the name odd",
         ),
+        (
+            Container(name="app", liveness_probe=Probe(tcp_socket=TcpSocketAction(port=65536))),
+            "invalid port number: 65536; give one from 1 to 65535",
+        ),
+        (
+            Container(name="app", liveness_probe=Probe(tcp_socket=TcpSocketAction(port=0))),
+            "invalid port number: 0",
+        ),
+        (
+            Container(
+                name="app",
+                ports=(ContainerPort(container_port=-1, name="odd"),),
+                liveness_probe=Probe(tcp_socket=TcpSocketAction(port="odd")),
+            ),
+            "invalid port number: -1",
+        ),
         (Container(name="app", liveness_probe=Probe()), "nothing about how to ask"),
         (Container(name="app", liveness_probe=Probe(http_get=HttpGetAction(port=1))), "no prober"),
     ],
