@@ -474,6 +474,14 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
         lambda: CriRuntime("/run/x.sock").stop_container("x", -1),
         "CriRuntime.stop_container: grace_s: expected a number of seconds, 0 or more, found -1",
     ),
+    "a command that is one text": (
+        lambda: CriRuntime("/run/x.sock").run_command("c", "ls", 1.0),
+        "CriRuntime.run_command: command: expected a list or tuple of text, found 'ls'",
+    ),
+    "a command that is one text, in memory": (
+        lambda: FakeContainerRuntime().run_command("c", "ls", 1.0),
+        "FakeContainerRuntime.run_command: command: expected a list or tuple of text, found 'ls'",
+    ),
     "a call that no runtime has": (
         lambda: FakeContainerRuntime().lose_answer("nosuch"),
         "call: expected the name of a method of the runtime, such as 'create_container', found 'nosuch'",

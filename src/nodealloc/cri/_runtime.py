@@ -9,7 +9,7 @@ from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import within, wrong
-from nodealloc._typed import typed, typed_fields, typed_methods
+from nodealloc._typed import typed, typed_but, typed_fields, typed_methods
 from nodealloc.cri import _codec as codec
 from nodealloc.cri import _requests as requests
 from nodealloc.cri._grpc import Line
@@ -250,6 +250,7 @@ class CriRuntime:
         except NoSuchRecordError:
             return
 
+    @typed_but("timeout_s")
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; seconds are rounded up to whole ones."""
         request = requests.encode_command(container_id, command, timeout_s)

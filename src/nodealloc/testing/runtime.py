@@ -24,7 +24,7 @@ from typing import TypeVar
 
 import attrs
 
-from nodealloc._typed import typed, typed_methods
+from nodealloc._typed import typed, typed_but, typed_methods
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
@@ -320,6 +320,7 @@ class FakeContainerRuntime(FakeImages):
 
         self._changed("remove_container", container_id, work)
 
+    @typed_but("timeout_s")
     def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
         """See `CommandRunner.run_command`; `commands` answers, whatever the time."""
         del timeout_s
