@@ -175,6 +175,8 @@ def _pod(
     is_lenient: bool = False,
     max_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Pod:
+    if isinstance(document, str):
+        raise DecodeError(where, [Fault("$", "expected a mapping, found a text; write a Pod manifest")])
     unread = _let_go if is_lenient else None
     if is_lenient:
         document = _with_a_grace(document)

@@ -188,6 +188,23 @@ def test_a_files_name_need_not_be_text(folder: Folder, rules: Rules) -> None:
     assert len({pod.uid for pod in reading.pods}) == 2
 
 
+def test_a_file_of_plain_text_is_asked_for_a_manifest(folder: Folder) -> None:
+    """Its author writes no Python: nothing is said of how a program would read it."""
+    (folder.path / "a.yaml").write_text("just words\n")
+    source = FolderSource(folder.path, settle_s=0, clock=folder.clock)
+    assert faults(source.read(ManualCancel())) == (
+        "a.yaml: expected a mapping, found a text; write a Pod manifest @ $"
+    )
+    with pytest.raises(
+        DecodeError, match=r"items\[0\]: expected a mapping, found a text; write a Pod manifest"
+    ):
+        [
+            *_documents.pods_in(
+                b"{apiVersion: v1, kind: PodList, items: [a]}", where="x", source="s", node_name=""
+            )
+        ]
+
+
 def test_an_item_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is wrong with it, so that nobody looks through the whole list."""
     bad = json.dumps({"kind": "PodList", "items": [as_json("a"), {**as_json("b"), "status": 5}]}).encode()
