@@ -201,8 +201,8 @@ def _cgroups(tree: Path, root: Path) -> CgroupFs:
 def _runtime(
     chosen: argparse.Namespace, config: KubeletConfig, root: Path, layout: Layout
 ) -> tuple[CriRuntime | ProcessRuntime, CpusetWriter]:
-    socket_path = config.container_runtime_endpoint.removeprefix("unix://")
-    kind = chosen.runtime or ("containerd" if socket_path else "processes")
+    endpoint = config.container_runtime_endpoint
+    kind = chosen.runtime or ("containerd" if endpoint else "processes")
     if kind == "processes":
         # An agent of containerd needs none of it.
         from examples.processes import ProcessCpusets, ProcessRuntime  # noqa: PLC0415
@@ -211,7 +211,7 @@ def _runtime(
         cgroup = f"{config.cgroup_root.strip('/')}/kubepods".lstrip("/")
         made = ProcessRuntime(root / "containers", cgroup=cgroup, tree=tree)
         return made, ProcessCpusets(made)
-    runtime = CriRuntime(Path(socket_path or "/run/containerd/containerd.sock"), tells_starts=False)
+    runtime = CriRuntime(endpoint or "/run/containerd/containerd.sock", tells_starts=False)
     return runtime, CriCpusetWriter(runtime)
 
 

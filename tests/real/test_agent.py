@@ -101,6 +101,10 @@ def test_a_root_that_leads_in_a_circle_is_named(tmp_path: Path) -> None:
         ({"topologyManagerPolicy": "loose"}, "loose"),
         ({"systemReserved": {"memory": "900Ti"}}, "memory"),
         ({"fileCheckFrequency": "soon", "staticPodPath": "/nowhere"}, "soon"),
+        (
+            {"containerRuntimeEndpoint": "tcp://x:1"},
+            "such as /run/x.sock or unix:///run/x.sock, found 'tcp://x:1'",
+        ),
     ],
 )
 def test_what_contradicts_the_machine_is_named(tmp_path: Path, fields: dict[str, object], words: str) -> None:
