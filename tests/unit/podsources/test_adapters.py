@@ -764,7 +764,8 @@ def test_a_list_that_nothing_was_put_into_says_that_there_are_no_pods() -> None:
 
     for kind in ("PodList", "List"):
         assert read(kind=kind, items=None) == read(kind=kind, items=[]) == []
-        for wrong in ({}, {"items": {}}, {"items": "a"}):
+        wrongs: tuple[dict[str, object], ...] = ({}, {"items": {}}, {"items": "a"})
+        for wrong in wrongs:
             with pytest.raises(
                 DecodeError, match=r"x: expected a list of pods; write \[\] for none @ \$\.items"
             ):
