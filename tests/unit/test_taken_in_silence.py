@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -481,6 +481,14 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "a command that is one text, in memory": (
         lambda: FakeContainerRuntime().run_command("c", "ls", 1.0),
         "FakeContainerRuntime.run_command: command: expected a list or tuple of text, found 'ls'",
+    ),
+    "a source without a name": (
+        lambda: PodSources({"": FolderSource("/run")}),
+        "PodSources: a source without a name; give it one, such as 'file'",
+    ),
+    "faults that are told to a number": (
+        lambda: PodSources({"file": FolderSource("/run")}).tell_faults(cast("Any", 5)),
+        "PodSources.tell_faults: tell: expected something to call, found 5",
     ),
     "a call that no runtime has": (
         lambda: FakeContainerRuntime().lose_answer("nosuch"),

@@ -184,7 +184,7 @@ class PodSources(Group):
         editions: Which edition of a static pod's name is which pod, by source.
 
     Raises:
-        ConfigurationError: No source at all, or a waker or a period of none.
+        ConfigurationError: No source at all, one without a name, or a waker or a period of none.
     """
 
     @typed
@@ -278,6 +278,7 @@ class PodSources(Group):
         """
         self._has_ended = has_ended
 
+    @typed
     def tell_faults(self, tell: Callable[[str], object], /) -> None:
         """Call this with a line for each fault of a source when it appears or changes, and when it is gone.
 
@@ -338,6 +339,8 @@ class PodSources(Group):
 def _check_names(sources: Collection[str], wakers: Collection[str], polling: Polling) -> None:
     if not sources:
         raise ConfigurationError("PodSources: no source at all; give at least one")
+    if "" in sources:
+        raise ConfigurationError("PodSources: a source without a name; give it one, such as 'file'")
     if stray := sorted(set(wakers) - set(sources)):
         raise ConfigurationError(f"sources {sorted(sources)}, wakers of none: {stray}; give each its source")
     if stray := sorted(set(polling.periods) - set(sources)):
