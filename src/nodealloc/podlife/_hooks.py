@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from nodealloc import _attrs as attrs
 from nodealloc._error_words import error_words
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
+from nodealloc._request_paths import path_of, sent_as
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._quoting import quoted
@@ -211,7 +212,7 @@ class _Request:
         if not host:
             return _Ended("the pod has no address yet to send the request to")
         scheme, port = action.scheme.lower(), run.port(action.port)
-        path, headers = action.path or "/", _headers(action)
+        path, headers = path_of(action.path), _headers(action)
         for _ in range(MOST_REQUESTS):
             try:
                 location = self._sent(
@@ -228,7 +229,7 @@ class _Request:
             if not location or onward.hostname != host.lower() or onward.scheme not in {"http", "https"}:
                 return _Ended()
             scheme, port = onward.scheme, onward.port or (443 if onward.scheme == "https" else 80)
-            path = f"{onward.path or '/'}{'?' + onward.query if onward.query else ''}"
+            path = sent_as(onward.path, onward.query)
         return _Ended(f"{MOST_REQUESTS} requests, and redirected again")
 
     def _sent(self, made: HTTPConnection, path: str, headers: dict[str, str]) -> str:

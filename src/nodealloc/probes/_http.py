@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-import re
 import socket
 import ssl
-import string
 from collections.abc import Generator, Sequence
 from typing import Final
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
+from nodealloc._request_paths import path_of, sent_as
 from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
@@ -37,11 +36,6 @@ _BODY_BYTES: Final = 10 * 1024
 """Of a body that are read; the rest says nothing that a person would read in an event."""
 _HEAD_BYTES: Final = 64 * 1024
 _SHOWN: Final = 1024
-_IN_PATH: Final = "!$%&'()*+,-./:;=@[]_~"
-_IN_QUERY: Final = string.punctuation
-_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-"""What Python's reader of URLs drops, and Go's refuses."""
 _NEVER_SENT: Final = frozenset({"Content-Length", "Transfer-Encoding", "Trailer"})
 """What a pod says of a body; there is none."""
 
@@ -83,7 +77,7 @@ class _Target:
             host=parts.hostname or "",
             port=parts.port or default,
             netloc=parts.netloc.rpartition("@")[2],
-            path=_quoted(parts.path, parts.query),
+            path=sent_as(parts.path, parts.query),
         )
 
 
@@ -189,26 +183,9 @@ def _first(question: Question) -> tuple[_Target, bytes]:
         host=question.address.lower(),
         port=question.port,
         netloc=f"{host}:{question.port}",
-        path=_path_of(action.path),
+        path=path_of(action.path),
     )
     return target, _request(target, action)
-
-
-def _path_of(text: str) -> str:
-    """Path and query of what a manifest gives as a path, which is read as a URL where it can be."""
-    url = text.partition("#")[0]
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return quote(f"/{text}", safe="/")
-    if _CONTROL.search(url) or _BAD_ESCAPE.search(parts.path):
-        return quote(text if text.startswith("/") else f"/{text}", safe=_IN_PATH.replace("%", ""))
-    return _quoted(parts.path, parts.query)
-
-
-def _quoted(path: str, query: str) -> str:
-    begun = path if path.startswith("/") else f"/{path}"
-    return quote(begun, safe=_IN_PATH) + (f"?{quote(query, safe=_IN_QUERY)}" if query else "")
 
 
 def _ended(head: Head | None, data: bytes) -> tuple[Head, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodealloc.probes._http import _path_of
+from nodealloc._request_paths import path_of
 from nodealloc.probes._http_head import HttpNonsenseError, head_in, is_whole
 
 
@@ -40,4 +40,4 @@ def test_lines_of_a_head_may_end_without_a_carriage_return(end: bytes) -> None:
 )
 def test_no_character_of_a_path_is_dropped(path: str, asked: str) -> None:
     """One that no URL has makes all of it a path, as with a kubelet: another one would be asked for."""
-    assert _path_of(path) == asked
+    assert path_of(path) == asked

@@ -1,0 +1,73 @@
+"""What a hook over HTTP asks for: the path of its manifest, as a kubelet sends it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from nodealloc.podlife import ContainerHooks, HookCall
+from nodealloc.podspec import Container, HttpGetAction, LifecycleHandler, Pod
+from nodealloc.runtime import PodReport
+from nodealloc.testing.dsw_asw import ManualCancel
+from nodealloc.testing.runtime import FakeContainerRuntime
+
+
+class Server(BaseHTTPRequestHandler):
+    """Notes what it is asked for; sends `/on` onward."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        """Any answer will do."""
+        self.asked.append(self.path)
+        self.send_response(302 if self.path == "/on" else 200)
+        self.send_header("Location", "/to é")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on stderr."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Of a server that runs."""
+    Server.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("", ["/"]),
+        ("stop", ["/stop"]),
+        ("/stop?now=1", ["/stop?now=1"]),
+        ("/a b", ["/a%20b"]),
+        ("/é", ["/%C3%A9"]),
+        ("/stop#now", ["/stop"]),
+        ("/stop\n", ["/stop%0A"]),
+        ("/on", ["/on", "/to%20%C3%A9"]),
+    ],
+)
+def test_a_hook_asks_for_its_path_from_the_root_and_in_ascii(port: int, path: str, asked: list[str]) -> None:
+    """Without its slash no server knew it, and any answer ends a hook well; others were not sent at all."""
+    handler = LifecycleHandler(http_get=HttpGetAction(port=port, path=path))
+    one = Container(name="app")
+    call = HookCall(
+        pod=Pod(uid="u", name="web", containers=(one,)),
+        container=one,
+        container_id="c",
+        handler=handler,
+        timeout_s=5.0,
+        report=PodReport(uid="u", ips=("127.0.0.1",)),
+    )
+    assert ContainerHooks(FakeContainerRuntime()).run_hook(call, ManualCancel()) == ""
+    assert Server.asked == asked
