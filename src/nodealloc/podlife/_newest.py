@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from nodealloc.podlife._plan import PodSeen
     from nodealloc.runtime import ContainerEnd, ContainerReport, Exit
 
-__all__ = ["Latest", "Looked", "look"]
+__all__ = ["OOM_KILLED", "Latest", "Looked", "look"]
 
 # A member of an enum costs a call at each use before Python 3.12, and these are used for every container.
 _EXITED: Final = RunState.EXITED
 _RUNNING: Final = RunState.RUNNING
 _UNKNOWN: Final = RunState.UNKNOWN
 
-_OOM: Final = "OOMKilled"
+OOM_KILLED: Final = "OOMKilled"
+"""The runtime's word for an end for want of memory, whatever the exit status was."""
 
 
 class Latest(NamedTuple):
@@ -49,8 +50,8 @@ class Latest(NamedTuple):
         Also with exit status 0 where memory ran out: it may have lost a child.
         """
         if self.state is _EXITED:
-            return self.reason == _OOM or not self.succeeded
-        return self.reason == _OOM or self.state is _UNKNOWN
+            return self.reason == OOM_KILLED or not self.succeeded
+        return self.reason == OOM_KILLED or self.state is _UNKNOWN
 
 
 class Looked(NamedTuple):

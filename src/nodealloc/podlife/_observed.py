@@ -7,6 +7,7 @@ from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.podlife._newest import OOM_KILLED
 from nodealloc.podlife._record import Ours, PodRecord
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.runtime import (
@@ -193,5 +194,10 @@ def _with_ours(report: PodReport, ours: Mapping[str, Ours]) -> PodReport:
 
 
 def succeeded(end: ContainerEnd | None, /) -> bool:
-    """Whether an instance ended with 0."""
-    return end is not None and isinstance(end.exit, Exited) and end.exit.code == 0
+    """Whether an init container is over with this end.
+
+    With exit status 0, and not where memory ran out: it may have lost a child.
+    """
+    if end is None or end.reason == OOM_KILLED:
+        return False
+    return isinstance(end.exit, Exited) and end.exit.code == 0

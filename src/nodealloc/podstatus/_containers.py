@@ -29,11 +29,13 @@ __all__ = [
     "containers_of",
     "has_run",
     "has_succeeded",
+    "is_tried_again",
     "runs",
 ]
 
 UNKNOWN: Final = "ContainerStatusUnknown"
 """Reason of an end of which nobody knows how it came."""
+_OOM_KILLED: Final = "OOMKilled"
 _LOST: Final = Exited(code=255)
 """What runtimes say of a container that ended while they were away."""
 LOST: Final = ContainerTerminated(
@@ -125,6 +127,11 @@ def has_succeeded(state: ContainerState | None, /) -> bool:
     if not isinstance(state, ContainerTerminated):
         return False
     return isinstance(state.exit, Exited) and state.exit.code == 0
+
+
+def is_tried_again(state: ContainerState | None, /) -> bool:
+    """Whether an init container that left with 0 is not over: memory ran out, and a child may be lost."""
+    return isinstance(state, ContainerTerminated) and state.reason == _OOM_KILLED
 
 
 def _before(old: ContainerStatus, container_id: str) -> ContainerTerminated | None:
@@ -329,6 +336,8 @@ class _Statuses:
             return True
         policy = observed.pod.restart_policy
         succeeded = has_succeeded(newest.ended)
+        if is_init and rules.resolves_oddities and is_tried_again(newest.ended):
+            succeeded = False
         if policy is RestartPolicy.NEVER or (is_init and succeeded):
             return False
         return not (policy is RestartPolicy.ON_FAILURE and succeeded)

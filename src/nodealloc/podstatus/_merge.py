@@ -15,7 +15,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Pod, RestartPolicy
 from nodealloc.podstatus._conditions import CONTAINERS_READY, DISRUPTION_TARGET, OWNED, READY, ended, replaced
-from nodealloc.podstatus._containers import has_succeeded
+from nodealloc.podstatus._containers import has_succeeded, is_tried_again
 from nodealloc.podstatus._rules import RIGHT, Rules
 
 __all__ = ["StatusOddity", "merge_status", "oddities_of", "same_status", "since"]
@@ -82,12 +82,16 @@ def same_status(before: PodStatus, after: PodStatus, /, *, rules: Rules = RIGHT)
     return _rest(before) == _rest(after)
 
 
-def oddities_of(pod: Pod, before: PodStatus, after: PodStatus, /) -> tuple[StatusOddity, ...]:
+def oddities_of(
+    pod: Pod, before: PodStatus, after: PodStatus, /, *, rules: Rules = RIGHT
+) -> tuple[StatusOddity, ...]:
     """What cannot be, if `before` was true: containers that ended for good, and live.
+
+    A kubelet starts an init container again for which memory ran out, and takes that for one of these.
 
     Source: kubelet ``status/status_manager.go``.
     """
-    return tuple(_oddities(pod, before, after))
+    return tuple(_oddities(pod, before, after, rules))
 
 
 def since(one: PodCondition, before: PodStatus, now_unix_s: float | None, /) -> PodCondition:
@@ -145,7 +149,7 @@ def _own(status: PodStatus) -> Mapping[str, tuple[object, ...]]:
     }
 
 
-def _oddities(pod: Pod, before: PodStatus, after: PodStatus) -> Iterator[StatusOddity]:
+def _oddities(pod: Pod, before: PodStatus, after: PodStatus, rules: Rules) -> Iterator[StatusOddity]:
     if pod.restart_policy is RestartPolicy.ALWAYS:
         return
     alive = _alive(after.containers)
@@ -158,7 +162,7 @@ def _oddities(pod: Pod, before: PodStatus, after: PodStatus) -> Iterator[StatusO
         if known is None or known.name != old.name:
             message = f"found mismatch between pod spec and status, container: {old.name}"
             yield StatusOddity(container=old.name, message=message, revived=False)
-        elif not known.restartable and _is_final(old, pod) and old.name in alive:
+        elif not known.restartable and _is_final_init(old, pod, rules) and old.name in alive:
             yield StatusOddity(container=old.name, message=_revived(f"init container {old.name}"))
 
 
@@ -171,6 +175,14 @@ def _is_final(old: ContainerStatus, pod: Pod) -> bool:
     if not isinstance(old.state, ContainerTerminated):
         return False
     return has_succeeded(old.state) or pod.restart_policy is not RestartPolicy.ON_FAILURE
+
+
+def _is_final_init(old: ContainerStatus, pod: Pod, rules: Rules) -> bool:
+    """The same of an init container."""
+    restarts = pod.restart_policy is RestartPolicy.ON_FAILURE
+    if rules.resolves_oddities and restarts and is_tried_again(old.state):
+        return False
+    return _is_final(old, pod)
 
 
 def _alive(statuses: tuple[ContainerStatus, ...]) -> frozenset[str]:

@@ -52,8 +52,8 @@ class Rules:
         sees_dropped: A condition that is told no longer is a change. The kubelet keeps
             what it told.
         resolves_oddities: A container that has ended for good and is seen alive is
-            told as unknown; one that was stopped to start again waits meanwhile. The
-            kubelet drops the whole status, time and again.
+            told as unknown; one that was stopped to start again waits meanwhile, and so does
+            an init container for which memory ran out. The kubelet drops the whole status, time and again.
     """
 
     running_is_ready: bool = attrs.field(

@@ -115,7 +115,7 @@ def take_status(
     Source: kubelet ``status/status_manager.go``.
     """
     before = known.status if known else source_status or PodStatus()
-    oddities = oddities_of(pod, before, status)
+    oddities = oddities_of(pod, before, status, rules=rules)
     if oddities and not rules.resolves_oddities:
         return known
     status = _resolved(pod, status, before, oddities)

@@ -7,7 +7,7 @@ import pytest
 
 from nodealloc.dsw_asw import Summary, World
 from nodealloc.errors import ConfigurationError
-from nodealloc.podfacts import LifeState, PodLife
+from nodealloc.podfacts import Exited, LifeState, PodLife
 from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, PodRecord, Preparation, Rules
 from nodealloc.podlife._plan import StopReason
 from nodealloc.podspec import (
@@ -279,6 +279,21 @@ def test_init_containers_run_one_after_another_and_once() -> None:
     node.after(2)
     node.exit("two")
     node.after(1)
+    assert node.running() == ["app#0"]
+
+
+def test_an_init_container_that_memory_ran_out_for_is_not_over() -> None:
+    """With exit status 0, too: it may have lost a child. The next one has to end well, also after a kill."""
+    node = Node()
+    node.lives.put(pod(init_containers=(Container(name="init", image="busybox"),)))
+    node.after(1)
+    node.runtime.exit(node.id_of("init"), Exited(code=0), reason="OOMKilled")
+    node.after(2)
+    assert node.running() == ["init#1"]
+    node.kill_agent()
+    node.after(2)
+    node.exit("init")
+    node.after(2)
     assert node.running() == ["app#0"]
 
 

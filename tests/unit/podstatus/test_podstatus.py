@@ -623,6 +623,21 @@ def test_what_cannot_be_is_told_as_unknown() -> None:
     assert take_status(known, spec, odd, now_unix_s=2.0, rules=KUBELET) is known
 
 
+@pytest.mark.parametrize("rules", [Rules(), KUBELET])
+def test_an_init_container_that_memory_ran_out_for_is_tried_again(rules: Rules) -> None:
+    """Its next instance is no oddity, and its back-off is told; a kubelet takes exit status 0 for its end."""
+    spec = pod(init=(Container(name="init"),), policy="OnFailure")
+    out = Observed(pod=spec, report=report(attrs.evolve(instance("init", 0, DONE), reason="OOMKilled")))
+    waits = attrs.evolve(out, start_failures={"init": StartFailure(reason="CrashLoopBackOff")})
+    is_told = isinstance(only(tell(waits, rules=rules), "init").state, ContainerWaiting)
+    assert only(tell(out, rules=rules), "init").ready is (rules is KUBELET)
+    known = take_status(None, spec, tell(out, rules=rules), now_unix_s=1.0, rules=rules)
+    assert known is not None
+    again = tell(Observed(pod=spec, report=report(instance("init", 1))), known.status, rules)
+    odd = oddities_of(spec, known.status, again, rules=rules)
+    assert (is_told, bool(odd)) == ((False, True) if rules is KUBELET else (True, False))
+
+
 def test_seen_again_and_again_what_cannot_be_is_one_change() -> None:
     """The same oddity, told once, says nothing new the next time."""
     spec = pod(policy="Never")

@@ -41,7 +41,7 @@ def status_merge(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
             )
         case "transition":
             pod = recorded_pod(cast("Row", row["pod"]))
-            odd = oddities_of(pod, _status(row["old"]), _status(row["new"]))
+            odd = oddities_of(pod, _status(row["old"]), _status(row["new"]), rules=KUBELET)
             return row["want"], {"error": bool(odd), "message": odd[0].message if odd else None}
         case _:
             return _manager(row)
