@@ -197,4 +197,32 @@ SECOND_LOOK = {
         "key=lambda one: (-one[1].noticed_s,)",
         "sinks",
     ),
+    "staged-on-failure": Change(
+        "a disk whose unstaging failed counts as unstaged",
+        "volumes/_settle.py",
+        "        event = done if is_done else unknown\n        record",
+        "        event = done if is_done or task.verb is Verb.UNSTAGE else unknown\n        record",
+        "disks",
+    ),
+    "failed-init-passed": Change(
+        "who comes after an init container that failed starts",
+        "podlife/_init_walk.py",
+        "        elif not latest.failed_init:\n            draft.why[name] = Why.SUCCEEDED",
+        "        elif True:\n            draft.why[name] = Why.SUCCEEDED",
+        "outages",
+    ),
+    "starts-beside-stopped": Change(
+        "a container is started beside its instance that is being stopped",
+        "podlife/_starting.py",
+        "        if any(one.name == name for one in record.stopping.values()):\n            continue\n",
+        "",
+        "sources",
+    ),
+    "hook-of-who-ends-alone": Change(
+        "who is stopped though its pod goes on runs no hook before",
+        "podlife/_stops.py",
+        "is HookState.WAITS and now_s < told_s:",
+        "is HookState.WAITS and now_s < told_s and record.deadline_s is not None:",
+        "calm",
+    ),
 }
