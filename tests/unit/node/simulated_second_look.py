@@ -225,4 +225,11 @@ SECOND_LOOK = {
         "is HookState.WAITS and now_s < told_s and record.deadline_s is not None:",
         "calm",
     ),
+    "killed-unheard": Change(
+        "who could not be asked to end in time has no time left once it can be",
+        "podlife/_stop_calls.py",
+        "        if before is False:\n",
+        "        if before is None and before:\n",
+        "outages",
+    ),
 }

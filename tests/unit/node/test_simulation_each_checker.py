@@ -975,6 +975,13 @@ def grace_is_its_own(scene: Scene) -> None:
     scene.ends(scene.runs(), 2.0)
 
 
+def unheard_have_time(scene: Scene) -> None:
+    scene.wants(termination_grace_period_seconds=3)
+    made = scene.runs()
+    scene.environment.outages.failed("stop_container", made)
+    scene.environment.containers.ask_to_end(made, 1.0, 0.0)
+
+
 def tells_no_address(scene: Scene) -> None:
     scene.wants()
     scene.runs()
@@ -1059,6 +1066,7 @@ BROKEN = {
     "OneDeadline": Broken(one_deadline, r"gets 10 s to end, and 5\.0 s are left"),
     "GraceIsGiven": Broken(grace_is_given, r"u/app gets 0 s to end, and 5\.0 s"),
     "GraceIsGiven to who ends alone": Broken(grace_is_its_own, r"gets 2 s to end, and 20 s are its own"),
+    "UnheardHaveTime": Broken(unheard_have_time, r"gets 1 s to end, of 3 s, and calls that asked it before"),
     "HooksFirst": Broken(hooks_first, r"before its hook was run"),
     "SidecarsLast": Broken(sidecars_last, r"sidecar u/proxy is asked to end while app runs"),
     "RestartsWait": Broken(restarts_wait, r"starts 0\.0 s after it ended again, and not 10 s"),

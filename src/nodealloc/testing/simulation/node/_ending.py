@@ -19,6 +19,7 @@ __all__ = [
     "NewestStays",
     "RestartsWait",
     "SidecarsLast",
+    "UnheardHaveTime",
     "UnwellGo",
 ]
 
@@ -31,6 +32,7 @@ _ANEW_S = 600.0
 """Who ended so long after its last start begins anew."""
 _KEPT_S = 2.0
 """Of a grace so much at most is kept for a container whose turn did not come before."""
+_STOP = "stop_container"
 
 
 class GraceIsGiven(RoomHeard):
@@ -103,6 +105,45 @@ class GraceIsGiven(RoomHeard):
         least_s = min(own_s, least_s)
         assert event.value >= least_s - _SLACK_S, (
             f"{event.uid}/{event.name} gets {event.value:g} s to end, and {least_s} s are its own"
+        )
+
+
+class UnheardHaveTime(Guarantee):
+    """Guarantee 7: its time may be over before the runtime does what it is asked."""
+
+    words = "a container that the runtime failed to ask to end has a part of its grace once it is asked"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._unheard: set[str] = set()
+        self._heard: set[str] = set()
+
+    def heard(self, event: Event, /) -> None:
+        """The first signal after calls that failed leaves it what is kept of a grace."""
+        if event.what is What.KILLED:
+            self._unheard.clear()  # the next life does not know of them
+        elif event.what is What.FAILED and event.value == _STOP and event.id not in self._heard:
+            self._unheard.add(event.id)
+        elif event.what is What.HUNG and event.value == _STOP:
+            self._heard.add(event.id)  # this call may reach it still, with what was left before
+        elif event.what is What.SIGNALLED and event.id not in self._heard:
+            self._heard.add(event.id)
+            # What ends with its sandbox is asked for nothing.
+            if event.id in self._unheard and event.asked_s is not None:
+                self._has_time(event)
+
+    def _has_time(self, event: Event) -> None:
+        pod, container = self.pod(event.uid), self.container(event)
+        is_strange = event.id in self.environment.containers.strange
+        if pod is None or container is None or is_strange or not isinstance(event.value, float | int):
+            return
+        probes = (container.liveness_probe, container.startup_probe)
+        graces_s = [pod.termination_grace_period_seconds, pod.deletion_grace_period_seconds]
+        graces_s += [one.termination_grace_period_seconds for one in probes if one is not None]
+        least_s = min(one for one in graces_s if one is not None)
+        assert event.value >= min(_KEPT_S, least_s / 2), (
+            f"{event.uid}/{event.name} gets {event.value:g} s to end, of {least_s} s, and calls that asked "
+            "it before failed"
         )
 
 

@@ -34,6 +34,7 @@ from nodealloc.testing.simulation.node._ending import (
     NewestStays,
     RestartsWait,
     SidecarsLast,
+    UnheardHaveTime,
     UnwellGo,
 )
 from nodealloc.testing.simulation.node._guarantee import Guarantee
@@ -119,6 +120,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     NothingWithoutReason,
     OneDeadline,
     GraceIsGiven,
+    UnheardHaveTime,
     HooksFirst,
     SidecarsLast,
     RestartsWait,
