@@ -16,7 +16,8 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.podspec import Container
-from nodealloc.testing.simulation.node import What
+from nodealloc.testing.simulation.node import Ran, What
+from nodealloc.testing.simulation.node._pods import LIVE
 from nodealloc.testing.simulation.node._standing import NothingMoves, TimesStand
 from tests.unit.node.simulated_scene import Scene
 
@@ -105,4 +106,23 @@ def test_an_edit_is_told_of_once_it_is_read(after_s: float) -> None:
     scene.clock.advance(after_s)
     is_late = after_s > 30.0
     with pytest.raises(AssertionError, match="nothing happened") if is_late else contextlib.nullcontext():
+        scene.told(containers=[ContainerStatus(name="app", state=ContainerRunning(), restart_count=1)])
+
+
+@pytest.mark.parametrize("lives", [1, 2])
+def test_each_life_counts_answers_anew(lives: int) -> None:
+    """What failed six times in a row has reached no threshold where an agent heard of three of them alone."""
+    scene = Scene()
+    scene.environment.only_ends = True
+    scene.environment.events.listen(NothingMoves(scene.environment).heard)
+    scene.wants()
+    made = scene.runs()
+    scene.told(containers=[ContainerStatus(name="app", state=ContainerRunning())])
+    for life in range(2):
+        for _ in range(3):
+            scene.clock.advance(20.0)
+            scene.happens(What.RAN, uid="u", id=made, value=Ran(LIVE, "1"))
+        if life < lives - 1:
+            scene.happens(What.KILLED)
+    with pytest.raises(AssertionError, match="nothing happened") if lives == 1 else contextlib.nullcontext():
         scene.told(containers=[ContainerStatus(name="app", state=ContainerRunning(), restart_count=1)])

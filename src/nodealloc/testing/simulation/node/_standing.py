@@ -6,7 +6,7 @@ from nodealloc.podfacts import ContainerRunning, PodStatus
 from nodealloc.podspec import RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard, is_victim
+from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard, is_ready, is_victim
 
 __all__ = ["NothingMoves", "SandboxStays", "TimesStand"]
 
@@ -41,6 +41,7 @@ class NothingMoves(Guarantee):
             ended_s = self.environment.reads.killed_s
             self._known |= {uid for uid in self._told if self._has_told(uid, ended_s)}
             self._alive_s = self.environment.reads.alive_since_s
+            self._count_anew()
         elif event.what is What.TOLD and isinstance(event.value, PodStatus):
             self._tells(event.uid, event.value, event.at_s)
         elif event.what is What.POWER:
@@ -74,6 +75,16 @@ class NothingMoves(Guarantee):
     def _has_told(self, uid: str, now_s: float) -> bool:
         """Whether one life of the agent had the time to tell of what had happened by then."""
         return now_s - max(self._alive_s, self._moved_s.get(uid, 0.0)) > _KNOWN_S
+
+    def _count_anew(self) -> None:
+        """No life counts what another one heard, but of who is ready one more success changes nothing."""
+        self._answers = {
+            key: one for key, one in self._answers.items() if one[0] == "0" and self._is_ready(key[0])
+        }
+
+    def _is_ready(self, container_id: str) -> bool:
+        told = self._told.get(self.environment.containers.pod_of(container_id))
+        return told is not None and is_ready(told)
 
     def _is_same(self, event: Event) -> bool:
         """Whether it is one more answer like those before it."""
