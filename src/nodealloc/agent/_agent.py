@@ -61,7 +61,7 @@ class Agent(Group):
         lives: The pods.
         probing: Is told which pods to probe; put it among the members, or `beside` them
             where it is to have a thread of its own.
-        status: Tells of pods; it is driven last.
+        status: Tells of pods; it is driven behind the lives.
         node: Knows what is held; None where nothing is.
         cpusets: Confines containers by what `node` granted, and is driven behind the members;
             None to confine nobody.

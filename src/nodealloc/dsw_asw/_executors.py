@@ -60,7 +60,9 @@ class ThreadExecutor:
     @typed
     def __init__(self, name: str = "operation", *, most: int | None = None) -> None:
         if most is not None and most < 1:
-            raise ConfigurationError(f"{most} calls at once would be none: give 1 or more, or None")
+            raise ConfigurationError(
+                f"ThreadExecutor: {most} calls at once would be none; give 1 or more, or None"
+            )
         self._name = name
         self._most = most
         self._lock = threading.Lock()

@@ -46,7 +46,7 @@ class FewAtOnce:
         self, below: Executor, *, most: int, burdens: Callable[[Step[object]], int], held_s: float = 2.0
     ) -> None:
         if most < 1:
-            raise ConfigurationError(f"{most} calls at once would be none: give 1 or more")
+            raise ConfigurationError(f"FewAtOnce: {most} calls at once would be none; give 1 or more")
         self._below, self._most, self._burdens, self._held_s = below, most, burdens, held_s
         self._changed = threading.Condition()
         self._numbers = itertools.count()

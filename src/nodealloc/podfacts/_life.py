@@ -15,8 +15,8 @@ __all__ = ["LifeState", "PodLife", "PodSighting"]
 class LifeState(enum.Enum):
     """How far a pod has come on its node; it only ever goes down this list.
 
-    Whether a source still wants a pod is another question: one that no source
-    wants is an *orphan*, and goes the same way.
+    Whether a source still wants a pod is another question: one that no source wants
+    goes the same way, and so does an *orphan*, which only the runtime knows.
 
     Source: kubelet ``pod_workers.go``; `WAITING` and `FINISHED` are told apart
     from their neighbours by the answers that it gives about a pod.

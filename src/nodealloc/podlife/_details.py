@@ -43,7 +43,9 @@ __all__ = [
 
 def _at_least_one(_policy: object, field: attrs.Attribute[int], value: int | None) -> None:
     if value is not None and value < 1:
-        raise ConfigurationError(f"{field.name} is {value}; give 1 or more, or None for any number")
+        raise ConfigurationError(
+            f"LifePolicy.{field.name} is {value}; give 1 or more, or None for any number"
+        )
 
 
 @typed_methods

@@ -228,7 +228,7 @@ class PodRecord:
         owed_here: Those of `owed` that this process decided on; forgotten likewise.
         look: The last one, by a kubelet's rules (`Rules.tells_meanwhile`); forgotten likewise.
         tries_at_s: When it is asked again whether it may start, by a kubelet's rules; forgotten likewise.
-        finished_s: When a kubelet's housekeeping had last ended as it finished; forgotten likewise.
+        finished_s: When the last round of a kubelet's housekeeping before its finish ended; likewise.
         doubt: Number of the first listing that shows what our last call did; nothing is made before
             it. None while that call has not come back.
         asked: What the runtime said yes to and no listing has shown done; forgotten likewise.

@@ -48,7 +48,7 @@ class Rules:
             meanwhile containers stay as they were, and one that is made and does not run
             yet is not there. What failed it tells, and tries again, with the next look. It stops
             one container after the other, and decides nothing else of the pod until all that
-            a look led to is done: neither that it is another now, nor that it ends, nor sooner.
+            a look led to is done: it takes no notice of an edit, an end or a shorter grace before.
             What it stops to start again starts, though it had ended by itself; here its policy decides then.
         counts_stopped: A container that was stopped to start again has ended, and its
             delay counts from that. The kubelet looks at the end before that one, as it

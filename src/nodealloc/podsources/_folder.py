@@ -58,9 +58,9 @@ class FolderSource:
         node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
         source: Name of this source, which uids depend on.
         away_s: For how long a file that is away still counts, in seconds.
-        unreadable_s: For how long one that cannot be read, or whose folder is away, still counts, in
-            seconds, where `rules` let it end its pod: a kubelet finds out when it lists the folder next.
-            By its rules the file that changed last has a name that several give their pods, until then.
+        unreadable_s: By rules with which a file that cannot be read, or whose folder is away, ends its
+            pod: how many seconds later it does; a kubelet finds out when it lists the folder next.
+            Until then, of several files that give their pods one name, the one that changed last has it.
         is_lenient: Whether fields that nobody knows are left out of manifests, and the first of
             several documents of a file counts, as with a kubelet; otherwise that is a fault. A
             kubelet does not take a manifest without `apiVersion` or `kind`, nor YAML that begins with
@@ -90,8 +90,8 @@ class FolderSource:
     ) -> None:
         if away_s < 0 or settle_s < 0 or unreadable_s < 0 or max_bytes < 1:
             raise ConfigurationError(
-                f"away_s={away_s}, settle_s={settle_s}, unreadable_s={unreadable_s}, max_bytes={max_bytes}: "
-                "give times from 0 on and a size from 1 on"
+                f"FolderSource: away_s={away_s}, settle_s={settle_s}, unreadable_s={unreadable_s}, "
+                f"max_bytes={max_bytes}: give times from 0 on and a size from 1 on"
             )
         self._folder, self._at, self._is_file = Path(folder), os.fspath(folder), False
         self._node_name, self._source = node_name, source

@@ -75,7 +75,8 @@ class TellingOptions:
         addresses("TellingOptions.node_ips", self.node_ips)
         if self.deadline_s is not None and not self.deadline_s > 0:
             raise ConfigurationError(
-                f"deadline_s {self.deadline_s:g} leaves no time for a call; give seconds beyond 0, or None"
+                f"TellingOptions.deadline_s {self.deadline_s:g} leaves no time for a call; "
+                "give seconds beyond 0, or None"
             )
         for name, waits_s in (("gather_s", self.gather_s), ("settle_s", self.settle_s)):
             if waits_s == math.inf:

@@ -15,9 +15,11 @@ from nodealloc.runtime import ContainerEnd, PodKnown, PodReport
 __all__ = ["Health", "Observed", "StartFailure", "ToldEnding", "with_runtime"]
 
 
-def _word(_: object, field: attrs.Attribute[str], value: object) -> None:
+def _word(made: object, field: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{field.name} is {value!r}; give one word for programs")
+        raise ConfigurationError(
+            f"{type(made).__name__}.{field.name} is {value!r}; give one word for programs"
+        )
 
 
 @typed_fields_on_error

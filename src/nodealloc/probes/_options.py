@@ -33,7 +33,7 @@ class ProbeOptions:
         node_ip: Where pods on the node's own network are asked.
 
     Raises:
-        ConfigurationError: A bound below 1, seconds that are not above 0, or no IP address.
+        ConfigurationError: A bound below 1 (`kills` below 0), seconds that are not above 0, or no IP address.
     """
 
     sockets: int = 512
@@ -47,7 +47,9 @@ class ProbeOptions:
     def __attrs_post_init__(self) -> None:
         for name, count in (("sockets", self.sockets), ("workers", self.workers), ("kills", self.kills)):
             if count is not None and count < (0 if name == "kills" else 1):
-                raise wrong(f"ProbeOptions.{name}", count, "a whole number, at least 1 (kills: 0)")
+                raise wrong(
+                    f"ProbeOptions.{name}", count, f"a whole number, at least {0 if name == 'kills' else 1}"
+                )
         for name, value in (
             ("first_per_s", self.first_per_s),
             ("late_s", self.late_s),

@@ -42,7 +42,9 @@ class ContainerGcPolicy:
     def __attrs_post_init__(self) -> None:
         for name, value in (("most_per_container", self.most_per_container), ("most", self.most)):
             if value is not None and value < 0:
-                raise ConfigurationError(f"{name} is {value}; give 0 or more, or None for no limit")
+                raise ConfigurationError(
+                    f"ContainerGcPolicy.{name} is {value}; give 0 or more, or None for no limit"
+                )
 
 
 @attrs.frozen(kw_only=True)

@@ -79,7 +79,7 @@ class Heard:
 
     Attributes:
         listing: Counts the listings that were taken over; 0 before the first.
-        listed_s: When the newest of them had come, on the engine's clock; None before the first.
+        listed_s: When the newest of them began, on the engine's clock; None before the first.
         failed_s: When the first of the failures in a row that are the newest answer
             came; None when the newest answer was a listing.
         error: That failure, in words; "" for none.

@@ -51,10 +51,10 @@ class ImageGcPolicy:
     def __attrs_post_init__(self) -> None:
         for name, value in (("high_percent", self.high_percent), ("low_percent", self.low_percent)):
             if not 0 <= value <= 100:
-                raise ConfigurationError(f"{name} is {value}; give 0 to 100")
+                raise ConfigurationError(f"ImageGcPolicy.{name} is {value}; give 0 to 100")
         if self.low_percent > self.high_percent:
             raise ConfigurationError(
-                f"low_percent {self.low_percent} is above high_percent {self.high_percent}; "
+                f"ImageGcPolicy.low_percent {self.low_percent} is above high_percent {self.high_percent}; "
                 "images go from the high one down to the low one"
             )
 

@@ -103,7 +103,7 @@ class Answered:
 
     Attributes:
         number: Of the hurry that was tried; a higher one is still to be.
-        shown: Of the newest hurry before the last answer was begun; -1 before the first answer.
+        shown: Number of the newest hurry that the last answer covers; -1 before the first answer.
         count: Answers so far.
         tried_s: When the last try ended, on the engine's clock.
         answered_s: When the last answer began to be given; None before the first.

@@ -1,4 +1,4 @@
-"""Preparers over other rooms: cgroups, folders and volumes of pods."""
+"""Preparers over other packages: cgroups, folders and volumes of pods."""
 
 from __future__ import annotations
 

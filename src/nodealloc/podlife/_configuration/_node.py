@@ -44,11 +44,11 @@ class NodeSettings:
         seccomp_directory: Where profiles of the node lie.
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.
         limits: How requests and limits become numbers of the kernel.
-        as_kubelet: Whether `hostUsers` of a static pod is refused whatever it says, a sandbox has its
-            pod's group also where there is no user, with which it is not made, ports of sidecars
-            do not lead to the pod, and a variable tells an init container's missing limit, asked
-            for by name, as 0 in place of what is allocatable, and nothing as the address of a
-            static pod with the node's network.
+        as_kubelet: Whether a static pod's `hostUsers` is refused, whatever it says; a sandbox has its
+            pod's group also without a user, with which it is not made; ports of sidecars do not
+            lead to the pod. A variable that names a limit which an init container does not have is
+            0 then, not what is allocatable; one of the address of a static pod with the node's
+            network is empty.
 
     Raises:
         ConfigurationError: No name, a name server that is no IP address, or a directory

@@ -1,4 +1,4 @@
-"""Preparers over other rooms: a pod's cgroup, its folder, its volumes, what is told of it.
+"""Preparers over other packages: a pod's cgroup, its folder, its volumes, what is told of it.
 
 Each is handed to `PodLives` in a `Preparation`, in the order that suits the
 node; one of your own has the same two methods.
