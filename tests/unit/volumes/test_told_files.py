@@ -406,3 +406,32 @@ def test_a_token_belongs_to_the_pods_only_user(
     projected.mount(spec, USE, "")
     found = (Path(projected.path(spec, USE)) / "token").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (owner, 0o600 if owner else 0o644)
+
+
+def test_mounts_inside_have_their_directories(tools: Tools) -> None:
+    """A container may only read such a volume, so what is mounted inside finds its directory there."""
+    asks: dict[str, Json] = {"projected": {"sources": [{"configMap": {"name": "settings"}}]}}
+    mounts = ["/v", "/v/extra/deep", "/v/extra/deep/inner", "/v/mode", "/vault", "/v/..data"]
+    uses: list[Json] = [{"name": "v" if path == "/v" else "o", "mountPath": path} for path in mounts]
+    one = Pod.from_manifest(
+        {
+            "metadata": {"name": "web", "namespace": "team", "uid": "uid"},
+            "spec": {
+                "containers": [{"name": "app", "image": "i", "volumeMounts": uses}],
+                "volumes": [{"name": "v", **asks}, {"name": "o", "emptyDir": {}}],
+            },
+        }
+    )
+    plugin = tools.projected()
+    volume = plugin.spec(one, one.volumes[0])
+    at = Path(plugin.path(volume, USE))
+    plugin.mount(volume, USE, "")
+    extra = at / "extra"
+    assert stat.S_IMODE(extra.stat().st_mode) == 0o777
+    assert [path.relative_to(at) for path in sorted(extra.rglob("*"))] == [Path("extra/deep")]
+    assert (at / "mode").read_text() == "fast"
+    (extra / "deep/kept").touch()
+    tools.maps.put("team", "settings", {"mode": b"slow"})
+    plugin.mount(volume, USE, "")
+    assert (extra / "deep/kept").exists()
+    assert (at / "mode").read_text() == "slow"

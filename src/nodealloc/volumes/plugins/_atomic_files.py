@@ -15,7 +15,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from nodealloc import _attrs as attrs
 from nodealloc.errors import NodeallocError
@@ -36,13 +36,22 @@ class FileContent:
     owner: int | None = None
 
 
-def write_files(fd: int, files: Mapping[str, FileContent], /, *, group: int | None = None) -> bool:
+def write_files(
+    fd: int,
+    files: Mapping[str, FileContent],
+    /,
+    *,
+    group: int | None = None,
+    folders: Collection[str] = (),
+) -> bool:
     """Bring a directory to hold exactly these files; may be repeated after a crash at any instant.
 
     Args:
         fd: Of the directory; may be ``O_PATH``. Nothing else writes in it.
         files: Relative path, whose first component does not begin with `..`, to content.
         group: That all of it belongs to and may read, as a pod's `fsGroup` asks; None for the agent's.
+        folders: Relative paths of empty directories beside the files, for mounts inside; a file of
+            the same name comes first.
 
     Returns:
         Whether anything changed.
@@ -60,7 +69,8 @@ def write_files(fd: int, files: Mapping[str, FileContent], /, *, group: int | No
             _replace(directory, name, files, group)
         if group is not None:
             give_to_group(directory, group, writes=False)
-        return _tidy(directory, name, files) or changed
+        made = _make_folders(directory, files, folders, group)
+        return _tidy(directory, name, files, {_top_of(one) for one in folders}) or changed or made
     finally:
         os.close(directory)
 
@@ -115,9 +125,9 @@ def _write_content(directory: int, name: str, files: Mapping[str, FileContent], 
         os.close(content)
 
 
-def _make_shared(fd: int, group: int | None) -> None:
+def _make_shared(fd: int, group: int | None, mode: int = 0o755) -> None:
     """A directory that everybody may look into, and that belongs to a group."""
-    os.fchmod(fd, 0o755)
+    os.fchmod(fd, mode)
     if group is not None:
         give_to_group(fd, group, writes=False)
 
@@ -155,9 +165,40 @@ def _swap(directory: int, name: str) -> None:
     os.fsync(directory)
 
 
-def _tidy(directory: int, name: str, files: Mapping[str, FileContent]) -> bool:
+def _make_folders(
+    directory: int, files: Mapping[str, FileContent], folders: Collection[str], group: int | None
+) -> bool:
+    """Make what lacks of the directories for mounts; one that is there may be a mount's by now."""
+    tops = {_top_of(path) for path in files}
+    changed = False
+    for path in folders:
+        if _top_of(path) in tops:
+            continue
+        fd = os.dup(directory)
+        try:
+            for part in path.split("/"):
+                is_new = False
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, 0o777, dir_fd=fd)
+                    is_new = changed = True
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                os.close(fd)
+                fd = inner
+                if is_new:
+                    _make_shared(fd, group, 0o777)
+        finally:
+            os.close(fd)
+    return changed
+
+
+def _top_of(path: str) -> str:
+    """The first component of a relative path."""
+    return path.split("/", 1)[0]
+
+
+def _tidy(directory: int, name: str, files: Mapping[str, FileContent], kept: Collection[str]) -> bool:
     """Make the links that readers open, and remove what no longer belongs."""
-    tops = {path.split("/", 1)[0] for path in files}
+    tops = {_top_of(path) for path in files}
     changed = False
     for top in sorted(tops):
         target = f"{_LINK}/{top}"
@@ -170,7 +211,7 @@ def _tidy(directory: int, name: str, files: Mapping[str, FileContent]) -> bool:
         os.symlink(target, top, dir_fd=directory)
         changed = True
     for entry in os.listdir(directory):
-        if entry not in tops and entry not in (_LINK, name):
+        if entry not in tops and entry not in kept and entry not in (_LINK, name):
             _remove(directory, entry)
             changed = True
     return changed

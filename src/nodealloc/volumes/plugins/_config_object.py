@@ -11,7 +11,14 @@ from nodealloc.volumes._model import Use, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._config_store import ConfigStore
-from nodealloc.volumes.plugins._files import DEFAULT_MODE, FileVolumes, key_items, mode_of
+from nodealloc.volumes.plugins._files import (
+    DEFAULT_MODE,
+    INNER_MOUNTS,
+    FileVolumes,
+    inner_mounts,
+    key_items,
+    mode_of,
+)
 from nodealloc.volumes.plugins._objects import ObjectFiles
 
 __all__ = ["ConfigMap", "Secret"]
@@ -67,6 +74,7 @@ class _ConfigObject:
                 "optional": bool(volume.spec.get("optional", False)),
                 "defaultMode": mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE)),
                 "items": key_items(volume.name, volume.spec.get("items")),
+                INNER_MOUNTS: inner_mounts(pod, volume.name),
             },
         )
 
@@ -89,7 +97,7 @@ class _ConfigObject:
         files = self._objects.files(
             spec.name, namespace, spec.config, mode if isinstance(mode, int) else DEFAULT_MODE
         )
-        self._volumes.write(spec.name, use, files)
+        self._volumes.write(spec, use, files)
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Take the memory off and delete the files."""

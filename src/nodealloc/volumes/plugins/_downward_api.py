@@ -12,7 +12,15 @@ from nodealloc.volumes._model import Use, VolumeSpec
 from nodealloc.volumes._paths import SafeRoot
 from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._atomic_files import FileContent, digest_of
-from nodealloc.volumes.plugins._files import DEFAULT_MODE, FileVolumes, items_of, mode_of, united
+from nodealloc.volumes.plugins._files import (
+    DEFAULT_MODE,
+    INNER_MOUNTS,
+    FileVolumes,
+    inner_mounts,
+    items_of,
+    mode_of,
+    united,
+)
 
 __all__ = ["DownwardApi", "files_of", "told"]
 
@@ -54,7 +62,12 @@ class DownwardApi:
         mode = mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE))
         files = told(volume.name, pod, volume.spec.get("items"), mode, self._allocatable)
         united(volume.name, [files_of(files)])
-        return VolumeSpec(plugin=self.name, name=volume.name, pod_uid=pod.uid, config={"files": files})
+        return VolumeSpec(
+            plugin=self.name,
+            name=volume.name,
+            pod_uid=pod.uid,
+            config={"files": files, INNER_MOUNTS: inner_mounts(pod, volume.name)},
+        )
 
     def revision(self, spec: VolumeSpec, /) -> str:
         """Names what the files say."""
@@ -63,7 +76,7 @@ class DownwardApi:
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
         """Write the files; the same content again writes nothing."""
         del device_path
-        self._volumes.write(spec.name, use, files_of(spec.config.get("files")))
+        self._volumes.write(spec, use, files_of(spec.config.get("files")))
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Take the memory off."""

@@ -6,18 +6,30 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from nodealloc.podspec import Json
+from nodealloc.podspec import Json, Pod
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
-from nodealloc.volumes._paths import SafeRoot, naming
+from nodealloc.volumes._paths import SafeRoot, check_names, naming
 from nodealloc.volumes._pods_directory import leave_pod, pod_path
 from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._atomic_files import FileContent, write_files
 from nodealloc.volumes.plugins._memory import mount_memory
 
-__all__ = ["DEFAULT_MODE", "FileVolumes", "items_of", "key_items", "mode_of", "path_of", "united"]
+__all__ = [
+    "DEFAULT_MODE",
+    "INNER_MOUNTS",
+    "FileVolumes",
+    "inner_mounts",
+    "items_of",
+    "key_items",
+    "mode_of",
+    "path_of",
+    "united",
+]
 
 DEFAULT_MODE: Final = 0o644
+INNER_MOUNTS: Final = "innerMounts"
+"""Where a volume's config keeps what `inner_mounts` found."""
 _TMPFS: Final = ("nosuid", "nodev")
 
 
@@ -45,14 +57,16 @@ class FileVolumes:
         self._root, self._mounter, self._plugin = root, mounter, plugin
         self._in_memory, self._keeps_folders = in_memory, keeps_folders
 
-    def write(self, name: str, use: Use, files: Mapping[str, FileContent], /) -> None:
+    def write(self, spec: VolumeSpec, use: Use, files: Mapping[str, FileContent], /) -> None:
         """Bring a volume to hold these files; the same ones again write nothing."""
-        path = self.path(name, use)
+        path = self.path(spec.name, use)
+        inner = spec.config.get(INNER_MOUNTS)
+        folders = [str(one) for one in inner] if isinstance(inner, Sequence) else []
         self._root.make_directory(path, mode=0o777)
         if self._in_memory and not self._mounter.is_mounted(path):
             mount_memory(self._mounter, path, *_TMPFS)
         with self._root.open_directory(path) as fd, naming(path):
-            write_files(fd, files, group=use.fs_group)
+            write_files(fd, files, group=use.fs_group, folders=folders)
 
     def remove(self, name: str, use: Use, /) -> None:
         """Take the memory off and delete the files."""
@@ -72,6 +86,33 @@ class FileVolumes:
         if not found.pod_uid or found.block:
             return None
         return VolumeSpec(plugin=self._plugin, name=found.name, pod_uid=found.pod_uid)
+
+
+def inner_mounts(pod: Pod, volume: str, /) -> list[Json]:
+    """Where other volumes are mounted inside this one, relative to it; without what is inside of those.
+
+    Its containers may only read it, so nobody else can make a directory there.
+
+    Raises:
+        OutsideRootError: A mount path inside it has characters that no name can have, or too many.
+
+    Source: kubelet ``volume/util/nested_volumes.go``.
+    """
+    found: dict[Json, None] = {}
+    for one in (*pod.all_containers, *pod.ephemeral_containers):
+        mounts = [
+            (use.name, posixpath.normpath(f"/{use.path.lstrip('/')}")) for use in one.volumes if not use.block
+        ]
+        for mine in [path for name, path in mounts if name == volume]:
+            before = ""
+            for path in sorted(path for _, path in mounts if path.startswith(f"{mine}/")):
+                inside = path[len(mine) + 1 :]
+                # Names that begin so are the writer's own.
+                if inside.startswith("..") or (before and path.startswith(f"{before}/")):
+                    continue
+                check_names(*inside.split("/"))
+                found[inside], before = None, path
+    return list(found)
 
 
 def mode_of(volume: str, mode: Json, /) -> int:

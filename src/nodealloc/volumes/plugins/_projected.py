@@ -16,7 +16,9 @@ from nodealloc.volumes.plugins._config_store import ConfigStore
 from nodealloc.volumes.plugins._downward_api import files_of, told
 from nodealloc.volumes.plugins._files import (
     DEFAULT_MODE,
+    INNER_MOUNTS,
     FileVolumes,
+    inner_mounts,
     key_items,
     mode_of,
     path_of,
@@ -98,7 +100,12 @@ class Projected:
             plugin=self.name,
             name=volume.name,
             pod_uid=pod.uid,
-            config={"namespace": pod.namespace, "defaultMode": mode, "sources": sources},
+            config={
+                "namespace": pod.namespace,
+                "defaultMode": mode,
+                "sources": sources,
+                INNER_MOUNTS: inner_mounts(pod, volume.name),
+            },
         )
 
     def revision(self, spec: VolumeSpec, /) -> str:
@@ -118,7 +125,7 @@ class Projected:
             if kind in self._objects:
                 namespace, name = str(spec.config["namespace"]), str(fields["object"])
                 self._objects[kind].use(namespace, name, use.pod_uid, spec.name)
-        self._volumes.write(spec.name, use, self._files(spec, use))
+        self._volumes.write(spec, use, self._files(spec, use))
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
         """Take the memory off."""
