@@ -7,11 +7,13 @@ import string
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-__all__ = ["path_of", "sent_as"]
+__all__ = ["is_unreadable", "path_of", "sent_as"]
 
 _IN_PATH: Final = "!$%&'()*+,-./:;=@[]_~"
 _IN_QUERY: Final = string.punctuation
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+_BYTES: Final = "surrogateescape"
+"""Bytes of a redirect that are no UTF-8 are sent as they came."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 """What Python's reader of URLs drops, and Go's refuses."""
 
@@ -23,7 +25,7 @@ def path_of(text: str, /) -> str:
         parts = urlsplit(url)
     except ValueError:
         return quote(f"/{text}", safe="/")
-    if _CONTROL.search(url) or _BAD_ESCAPE.search(parts.path):
+    if _CONTROL.search(url) or is_unreadable(parts.path):
         return quote(text if text.startswith("/") else f"/{text}", safe=_IN_PATH.replace("%", ""))
     return sent_as(parts.path, parts.query)
 
@@ -31,4 +33,10 @@ def path_of(text: str, /) -> str:
 def sent_as(path: str, query: str, /) -> str:
     """Path and query as they are sent: from the root, what no URL has by its numbers."""
     begun = path if path.startswith("/") else f"/{path}"
-    return quote(begun, safe=_IN_PATH) + (f"?{quote(query, safe=_IN_QUERY)}" if query else "")
+    asked = f"?{quote(query, safe=_IN_QUERY, errors=_BYTES)}" if query else ""
+    return quote(begun, safe=_IN_PATH, errors=_BYTES) + asked
+
+
+def is_unreadable(path: str, /) -> bool:
+    """Whether a path has a `%` without two digits behind it, which no reader of URLs takes."""
+    return _BAD_ESCAPE.search(path) is not None

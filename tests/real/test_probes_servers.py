@@ -250,7 +250,9 @@ def test_a_redirect_that_leaves_the_host_is_a_warning(location: str) -> None:
     assert (reply.kind, reply.message) == (ReplyKind.WARNING, "HTTP 302 is not followed: there")
 
 
-@pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "http://127.0.0.1:odd/", "http://127.0.0.1:70000/"])
+@pytest.mark.parametrize(
+    "location", ["ftp://127.0.0.1/", "http://127.0.0.1:odd/", "http://127.0.0.1:70000/", "/%zz"]
+)
 def test_a_redirect_within_the_host_to_where_nobody_can_ask_is_a_failure(location: str) -> None:
     """It is followed as any other, and that fails."""
     with server(says(answer("302 Found", b"", f"Location: {location}"))) as port:

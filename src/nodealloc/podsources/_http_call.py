@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
 from typing import IO, Final, Protocol, cast
 from urllib.error import HTTPError
@@ -104,6 +105,8 @@ class HttpCalls:
                 raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
 
     def _read(self, answer: HTTPResponse, call: HttpCall) -> bytes:
+        if answer.status != HTTPStatus.OK:  # without a body, or with a part of one: not what pods there are
+            raise RetryableError(f"{self._url}: status {answer.status}; the last answer stays")
         expected = answer.length
         data = bytearray()
         while more := answer.read1(_CHUNK_BYTES):

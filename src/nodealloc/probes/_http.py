@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
-from nodealloc._request_paths import path_of, sent_as
+from nodealloc._request_paths import is_unreadable, path_of, sent_as
 from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
@@ -71,6 +71,8 @@ class _Target:
         parts = urlsplit(urljoin(self.url, location))
         if parts.hostname == self.host and parts.scheme not in {"http", "https"}:
             raise ValueError(f"redirected to {parts.scheme or 'no scheme'}, which is not HTTP")
+        if is_unreadable(parts.path):
+            raise ValueError(f"redirected to {location[:80]!r}, which is no URL")
         default = 443 if parts.scheme == "https" else 80
         return _Target(
             scheme=parts.scheme,

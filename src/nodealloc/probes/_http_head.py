@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Final
 
 from nodealloc import _attrs as attrs
@@ -14,7 +15,6 @@ __all__ = ["Head", "HttpNonsenseError", "head_in", "is_whole"]
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?=[ \r\n]|$)")
 _END: Final = re.compile(rb"\n\r?\n")
 """Of a head: an empty line. Lines may end without a carriage return, as scripts write them."""
-_CONTINUES: Final = frozenset({100, 102, 103})
 _NO_BODY: Final = frozenset({204, 304})
 _SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,16}")
 """Of a chunk; `int` takes a sign as well, with which a chunk would end where it began, for ever."""
@@ -64,13 +64,18 @@ def head_in(data: bytes, /) -> Head | None:
             line = data[begin:end].partition(b"\n")[0].rstrip(b"\r")
             raise HttpNonsenseError(f"the answer is no HTTP/1: {line[:40]!r}")
         status = int(found[1])
-        if status not in _CONTINUES:
+        if not _goes_on(status):
             fields = {
-                name.lower().decode(): value.rstrip().decode("latin-1")
+                name.lower().decode(): value.rstrip().decode(errors="surrogateescape")
                 for name, value in _FIELD.findall(data, begin, end)
             }
             return Head(status, fields, ends.end())
         begin = ends.end()
+
+
+def _goes_on(status: int) -> bool:
+    """Whether another answer follows; after 101 none does."""
+    return 100 <= status < 200 and status != HTTPStatus.SWITCHING_PROTOCOLS
 
 
 def is_whole(head: Head, body: bytes, /, *, has_ended: bool = False) -> bool:

@@ -313,13 +313,26 @@ def test_all_stories_that_can_be_played_have_a_configuration(tmp_path: Path) -> 
             config(tmp_path, **story.settings)
 
 
-@pytest.mark.parametrize(("text", "value"), [("1m30s", 90.0), ("500ms", 0.5), ("0", 0.0), ("2h", 7200.0)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1m30s", 90.0),
+        ("500ms", 0.5),
+        ("0", 0.0),
+        ("2h", 7200.0),
+        (".5s", 0.5),
+        ("1.s", 1.0),
+        ("2.5m.5s", 150.5),
+        ("3\u00b5s", 3e-6),
+        ("3\u03bcs", 3e-6),
+    ],
+)
 def test_durations_are_read_as_go_writes_them(text: str, value: float) -> None:
     """Numbers with units, in a row."""
     assert duration_s(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "1 s", "1mm"])
+@pytest.mark.parametrize("text", ["", "5", "s", "1 s", "1mm", ".s", "\u0663s", "1..5s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """A number without a unit is none."""
     with pytest.raises(ValueError, match="is no duration"):

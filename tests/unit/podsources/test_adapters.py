@@ -619,6 +619,11 @@ class Answers(BaseHTTPRequestHandler):
             time.sleep(1.0)
             return
         refused = self.path == "/token" and self.headers["X-Token"] != "a, b"
+        if self.path in {"/202", "/204", "/206"}:
+            self.send_response(int(self.path[1:]))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         self.send_response(403 if refused else 500 if self.path == "/broken" else 200)
         size = len(body) + (10 if self.path == "/half" else 0)
         if self.path not in {"/huge", "/slow", "/yaml"}:
@@ -652,6 +657,16 @@ def test_an_address_is_read(server: str) -> None:
     source = HttpSource(server + "/")
     assert names(source.read(ManualCancel())) == ["a", "b"]
     check_source(source)
+
+
+@pytest.mark.parametrize("status", [202, 204, 206])
+@pytest.mark.parametrize("is_lenient", [False, True])
+def test_an_answer_that_is_none_of_the_pods_says_nothing(
+    server: str, status: int, *, is_lenient: bool
+) -> None:
+    """Without a byte it would say that there are no pods, and all that were would end."""
+    with pytest.raises(RetryableError, match=f"status {status}; the last answer stays"):
+        HttpSource(f"{server}/{status}", is_lenient=is_lenient).read(ManualCancel())
 
 
 def test_headers_are_sent_along(server: str) -> None:

@@ -41,3 +41,21 @@ def test_lines_of_a_head_may_end_without_a_carriage_return(end: bytes) -> None:
 def test_no_character_of_a_path_is_dropped(path: str, asked: str) -> None:
     """One that no URL has makes all of it a path, as with a kubelet: another one would be asked for."""
     assert path_of(path) == asked
+
+
+@pytest.mark.parametrize(("status", "goes_on"), [(100, True), (104, True), (199, True), (101, False)])
+def test_what_comes_before_the_answer_is_passed_over(status: int, goes_on: bool) -> None:
+    """Whatever its number, but for another protocol, after which no answer comes."""
+    head = head_in(b"HTTP/1.1 %d Early\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" % status)
+    assert head is not None
+    assert head.status == (200 if goes_on else status)
+
+
+@pytest.mark.parametrize(
+    ("sent", "asked"), [("/é".encode(), "/%C3%A9"), (b"/\xe9?\xff", "/%E9?%FF"), (b"/%c3", "/%c3")]
+)
+def test_a_redirect_leads_where_its_bytes_say(sent: bytes, asked: str) -> None:
+    """UTF-8 or not: they are sent as they came."""
+    head = head_in(b"HTTP/1.1 302 Found\r\nLocation: " + sent + b"\r\n\r\n")
+    assert head is not None
+    assert path_of(head.fields["location"]) == asked
