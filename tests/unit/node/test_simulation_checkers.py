@@ -19,7 +19,16 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, RestartPolicy
+from nodealloc.podspec import (
+    Container,
+    ExecAction,
+    Pod,
+    Probe,
+    Quantity,
+    RestartPolicy,
+    Volume,
+    VolumeUse,
+)
 from nodealloc.runtime import RuntimeRefusedError
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deletion, Environment, Event, Ran, What
@@ -27,6 +36,7 @@ from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import RestartsCome, StoppedStartAgain
 from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
 from nodealloc.testing.simulation.node._environment import API, FILE
+from nodealloc.testing.simulation.node._hanging import MountsInTime
 from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, STARTED
 from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst
@@ -549,3 +559,22 @@ def test_who_succeeds_while_it_is_about_to_be_stopped_may_start_again(what: What
     scene.crashes(made, 0)
     with pytest.raises(AssertionError, match="starts again after it succeeded"):
         scene.runs(attempt=2)
+
+
+def test_nobody_waits_for_a_volume_that_an_edit_put_in_or_took_out() -> None:
+    """It may have been read a moment ago, and what no container uses is never mounted (seed 628620282)."""
+    scene = Scene()
+    scene.environment.only_hangs = True
+    scene.environment.events.listen(MountsInTime(scene.environment).heard)
+    shared, own = (VolumeUse(name=one, path=f"/{one}") for one in ("shared", "own"))
+    app = attrs.evolve(APP, volumes=(shared,))
+    volumes = tuple(Volume(name=one, kind="emptyDir") for one in ("shared", "own"))
+    scene.wants(container=app, volumes=volumes[:1])
+    scene.happens(What.MOUNTED, uid="u", id="disk/u/shared")
+    for uses in ((shared, own), (shared,)):
+        changed = attrs.evolve(app, volumes=uses)
+        scene.environment.edit(
+            attrs.evolve(scene.environment.known["u"], containers=(changed,), volumes=volumes), "a volume"
+        )
+    scene.clock.advance(61.0)
+    scene.wants("v")

@@ -377,7 +377,9 @@ def killed_in_time(scene: Scene) -> None:
 
 def mounts_in_time(scene: Scene) -> None:
     scene.environment.only_hangs = True
-    scene.wants(volumes=(Volume(name="own", kind="emptyDir"), Volume(name="shared", kind="emptyDir")))
+    names = ("own", "shared")
+    app = attrs.evolve(APP, volumes=tuple(VolumeUse(name=one, path=f"/{one}") for one in names))
+    scene.wants(container=app, volumes=tuple(Volume(name=one, kind="emptyDir") for one in names))
     scene.happens(What.MOUNTED, uid="u", id="disk/u/own")
     scene.clock.advance(61.0)
     scene.wants("v")

@@ -161,12 +161,16 @@ class MountsInTime(Hangs):
             self._mounted.add((event.uid, event.id.rpartition("/")[2]))
             self._owed.owe(event.at_s + _MOUNTS_S, event.uid)
         for (uid,) in self._owed.overdue(event.at_s):
-            pod = self.pod(uid)
-            names = {one.name for one in pod.volumes} if pod is not None else set[str]()
             is_over = uid in self.environment.deletions or self.environment.overdue_s(uid) > -_MOUNTS_S
             told = self.environment.told.get(uid)
             is_over = is_over or (told is not None and told.is_terminal)
             if is_over or self.is_felt(uid, event.at_s, _SOURCE):
                 continue
+            # What an edit put in may have been read a moment ago; what it took out nobody mounts.
+            forms = [
+                {use.name for one in form.all_containers for use in one.volumes}
+                for form in self.environment.forms.of(uid)
+            ]
+            names = set[str].intersection(*forms) if forms else set[str]()
             missing = [one for one in (OWN, SHARED) if one in names and (uid, one) not in self._mounted]
             assert not missing, f"{uid} waits for {missing[0]}, and no call of its own hangs"
