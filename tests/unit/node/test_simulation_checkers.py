@@ -34,6 +34,7 @@ from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deletion, Environment, Event, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
 from nodealloc.testing.simulation.node._duties import RestartsCome, StoppedStartAgain
+from nodealloc.testing.simulation.node._editing import EditsTakeNothing
 from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._hanging import MountsInTime
@@ -578,3 +579,21 @@ def test_nobody_waits_for_a_volume_that_an_edit_put_in_or_took_out() -> None:
         )
     scene.clock.advance(61.0)
     scene.wants("v")
+
+
+@pytest.mark.parametrize("makes_room", [False, True])
+def test_who_makes_room_ends_though_its_edit_may_not_come_in(*, makes_room: bool) -> None:
+    """A critical pod waits for what it has (seed 2081580038)."""
+    scene = Scene()
+    scene.environment.is_aligned = True
+    scene.environment.events.listen(EditsTakeNothing(scene.environment).heard)
+    own = {"cpu": Quantity.of(1), "memory": Quantity.of(1 << 26)}
+    scene.wants(container=attrs.evolve(APP, requests=own, limits=own))
+    made = scene.runs()
+    more = {**own, "cpu": Quantity.of(2)}
+    other = attrs.evolve(APP, image="busybox:2", requests=more, limits=more)
+    scene.environment.edit(attrs.evolve(scene.environment.known["u"], containers=(other,)), "2 cpu")
+    if makes_room:
+        critical(scene)
+    with contextlib.nullcontext() if makes_room else pytest.raises(AssertionError, match="may not come in"):
+        scene.ends(made, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodealloc.podspec import Container, Pod
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._forms import is_told
-from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
+from nodealloc.testing.simulation.node._guarantee import Guarantee, RoomHeard
 
 __all__ = ["AmountsArrive", "EditsTakeNothing"]
 
@@ -56,7 +56,7 @@ class AmountsArrive(Guarantee):
         ]
 
 
-class EditsTakeNothing(ProbesHeard):
+class EditsTakeNothing(RoomHeard):
     """Ours: an edit that may not come in changes nothing."""
 
     words = "while an edit may not come in, what runs of its pod runs on"
@@ -64,6 +64,7 @@ class EditsTakeNothing(ProbesHeard):
     def heard(self, event: Event, /) -> None:
         """Nobody is asked to end for a form that cannot be had."""
         self.hear_probe(event)
+        self.hear_critical(event)
         if event.what is not What.SIGNALLED or event.uid in self.environment.deletions:
             return
         if not self.environment.is_aligned or not self.is_outdated(event) or self.ends_by_itself(event):
@@ -83,6 +84,7 @@ class EditsTakeNothing(ProbesHeard):
             or self.environment.outages.is_excused(event.id)
             or self.hook_failed(event)
             or self.environment.overdue_s(event.uid) > 0
+            or self.makes_room(event)
         )
 
 
