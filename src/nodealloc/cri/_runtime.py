@@ -20,6 +20,7 @@ from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import DecodeError, NodeallocError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
+    OOM_KILLED,
     AnswerLostError,
     CgroupDriverKind,
     CommandResult,
@@ -347,7 +348,7 @@ class CriRuntime:
         ended_s = report.finished_unix_s
         if not isinstance(report.exit, Exited) or report.exit.code != _KILLED or ended_s is None:
             return report
-        if report.reason == "OOMKilled":
+        if report.reason == OOM_KILLED:
             return report
         if any(away_s <= ended_s <= back_s for away_s, back_s in self._line.outages):
             return attrs.evolve(report, exit=ExitUnknown())

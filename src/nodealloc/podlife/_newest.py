@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nodealloc.podfacts import Exited
-from nodealloc.runtime import RunState
+from nodealloc.runtime import OOM_KILLED, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -13,15 +13,12 @@ if TYPE_CHECKING:
     from nodealloc.podlife._plan import PodSeen
     from nodealloc.runtime import ContainerEnd, ContainerReport, Exit
 
-__all__ = ["OOM_KILLED", "Latest", "Looked", "look"]
+__all__ = ["Latest", "Looked", "look"]
 
 # A member of an enum costs a call at each use before Python 3.12, and these are used for every container.
 _EXITED: Final = RunState.EXITED
 _RUNNING: Final = RunState.RUNNING
 _UNKNOWN: Final = RunState.UNKNOWN
-
-OOM_KILLED: Final = "OOMKilled"
-"""The runtime's word for an end for want of memory, whatever the exit status was."""
 
 
 class Latest(NamedTuple):

@@ -7,10 +7,10 @@ from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import Exited, ExitUnknown
-from nodealloc.podlife._newest import OOM_KILLED
 from nodealloc.podlife._record import Ours, PodRecord
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.runtime import (
+    OOM_KILLED,
     ContainerEnd,
     ContainerReport,
     PodKnown,

@@ -20,7 +20,7 @@ from nodealloc.podfacts import (
 from nodealloc.podspec import Container, RestartPolicy
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._rules import Rules
-from nodealloc.runtime import ContainerEnd, ContainerReport, Exit, RunState
+from nodealloc.runtime import OOM_KILLED, ContainerEnd, ContainerReport, Exit, RunState
 
 __all__ = [
     "LOST",
@@ -29,13 +29,12 @@ __all__ = [
     "containers_of",
     "has_run",
     "has_succeeded",
-    "is_tried_again",
+    "init_has_succeeded",
     "runs",
 ]
 
 UNKNOWN: Final = "ContainerStatusUnknown"
 """Reason of an end of which nobody knows how it came."""
-_OOM_KILLED: Final = "OOMKilled"
 _LOST: Final = Exited(code=255)
 """What runtimes say of a container that ended while they were away."""
 LOST: Final = ContainerTerminated(
@@ -129,9 +128,15 @@ def has_succeeded(state: ContainerState | None, /) -> bool:
     return isinstance(state.exit, Exited) and state.exit.code == 0
 
 
-def is_tried_again(state: ContainerState | None, /) -> bool:
-    """Whether an init container that left with 0 is not over: memory ran out, and a child may be lost."""
-    return isinstance(state, ContainerTerminated) and state.reason == _OOM_KILLED
+def init_has_succeeded(state: ContainerState | None, rules: Rules, /) -> bool:
+    """The same of an init container: where memory ran out it may have lost a child, whatever it left with.
+
+    A kubelet, which starts it again all the same, goes by what it left with (`resolves_oddities`).
+    """
+    if not has_succeeded(state):
+        return False
+    is_short = isinstance(state, ContainerTerminated) and state.reason == OOM_KILLED
+    return not (rules.resolves_oddities and is_short)
 
 
 def _before(old: ContainerStatus, container_id: str) -> ContainerTerminated | None:
@@ -335,9 +340,7 @@ class _Statuses:
         if rules.sidecars_restart and is_init and container.restartable:
             return True
         policy = observed.pod.restart_policy
-        succeeded = has_succeeded(newest.ended)
-        if is_init and rules.resolves_oddities and is_tried_again(newest.ended):
-            succeeded = False
+        succeeded = init_has_succeeded(newest.ended, rules) if is_init else has_succeeded(newest.ended)
         if policy is RestartPolicy.NEVER or (is_init and succeeded):
             return False
         return not (policy is RestartPolicy.ON_FAILURE and succeeded)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import ContainerStatus
 from nodealloc.podspec import Container, Probe
-from nodealloc.podstatus._containers import ContainerStatuses, has_succeeded, is_tried_again, runs
+from nodealloc.podstatus._containers import ContainerStatuses, init_has_succeeded, runs
 from nodealloc.podstatus._observed import Health
 from nodealloc.podstatus._rules import Rules
 
@@ -59,10 +59,7 @@ def with_health(
 def _init(status: ContainerStatus, container: Container, asked: _Asked) -> ContainerStatus:
     if container.restartable:
         return _main(status, container, asked)
-    is_done = has_succeeded(status.state)
-    if asked.rules.resolves_oddities and is_tried_again(status.state):
-        is_done = False
-    ready = status.ready or is_done
+    ready = status.ready or init_has_succeeded(status.state, asked.rules)
     return _with(status, started=_started(status, container, asked), ready=ready)
 
 

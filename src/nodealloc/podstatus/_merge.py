@@ -15,7 +15,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Pod, RestartPolicy
 from nodealloc.podstatus._conditions import CONTAINERS_READY, DISRUPTION_TARGET, OWNED, READY, ended, replaced
-from nodealloc.podstatus._containers import has_succeeded, is_tried_again
+from nodealloc.podstatus._containers import has_succeeded, init_has_succeeded
 from nodealloc.podstatus._rules import RIGHT, Rules
 
 __all__ = ["StatusOddity", "merge_status", "oddities_of", "same_status", "since"]
@@ -154,7 +154,7 @@ def _oddities(pod: Pod, before: PodStatus, after: PodStatus, rules: Rules) -> It
         return
     alive = _alive(after.containers)
     for old in before.containers:
-        if _is_final(old, pod) and old.name in alive:
+        if _is_final(old, pod, is_done=has_succeeded(old.state)) and old.name in alive:
             yield StatusOddity(container=old.name, message=_revived(f"container {old.name}"))
     alive = _alive(after.init_containers)
     for at, old in enumerate(before.init_containers):
@@ -162,27 +162,21 @@ def _oddities(pod: Pod, before: PodStatus, after: PodStatus, rules: Rules) -> It
         if known is None or known.name != old.name:
             message = f"found mismatch between pod spec and status, container: {old.name}"
             yield StatusOddity(container=old.name, message=message, revived=False)
-        elif not known.restartable and _is_final_init(old, pod, rules) and old.name in alive:
-            yield StatusOddity(container=old.name, message=_revived(f"init container {old.name}"))
+        elif not known.restartable and old.name in alive:
+            is_done = init_has_succeeded(old.state, rules)
+            if _is_final(old, pod, is_done=is_done):
+                yield StatusOddity(container=old.name, message=_revived(f"init container {old.name}"))
 
 
 def _revived(what: str) -> str:
     return f"terminated {what} attempted illegal transition to non-terminated state"
 
 
-def _is_final(old: ContainerStatus, pod: Pod) -> bool:
-    """Whether it ended, and never starts again."""
+def _is_final(old: ContainerStatus, pod: Pod, *, is_done: bool) -> bool:
+    """Whether it ended, and never starts again; `is_done` where it succeeded."""
     if not isinstance(old.state, ContainerTerminated):
         return False
-    return has_succeeded(old.state) or pod.restart_policy is not RestartPolicy.ON_FAILURE
-
-
-def _is_final_init(old: ContainerStatus, pod: Pod, rules: Rules) -> bool:
-    """The same of an init container."""
-    restarts = pod.restart_policy is RestartPolicy.ON_FAILURE
-    if rules.resolves_oddities and restarts and is_tried_again(old.state):
-        return False
-    return _is_final(old, pod)
+    return is_done or pod.restart_policy is not RestartPolicy.ON_FAILURE
 
 
 def _alive(statuses: tuple[ContainerStatus, ...]) -> frozenset[str]:

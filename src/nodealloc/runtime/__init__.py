@@ -57,7 +57,7 @@ from nodealloc.runtime._ports import (
 )
 from nodealloc.runtime._records import ContainerRecord, ImageRecord, RunState, SandboxRecord
 from nodealloc.runtime._relist import Answered, Pace
-from nodealloc.runtime._reports import ContainerReport, Exit, PodReport, SandboxReport
+from nodealloc.runtime._reports import OOM_KILLED, ContainerReport, Exit, PodReport, SandboxReport
 from nodealloc.runtime._rules import KUBELET, Rules
 from nodealloc.runtime._wanted import (
     ContainerConfig,
@@ -73,6 +73,7 @@ from nodealloc.runtime._watch import RuntimeWatch
 
 __all__ = [
     "KUBELET",
+    "OOM_KILLED",
     "RUNTIME_ROWS",
     "AnswerLostError",
     "Answered",

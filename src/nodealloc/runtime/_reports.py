@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias, Union
+from typing import Final, TypeAlias, Union
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, is_other, wrong
@@ -12,10 +12,12 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime._records import ContainerRecord, RunState, SandboxRecord
 
-__all__ = ["ContainerReport", "Exit", "PodReport", "SandboxReport", "inspected"]
+__all__ = ["OOM_KILLED", "ContainerReport", "Exit", "PodReport", "SandboxReport", "inspected"]
 
 Exit: TypeAlias = Union[Exited, ExitUnknown]
 """How a container ended, or that it ended and nobody can say how."""
+OOM_KILLED: Final = "OOMKilled"
+"""The runtime's word for an end for want of memory, whatever the exit status was."""
 
 
 @attrs.frozen(kw_only=True)
