@@ -19,7 +19,7 @@ from nodealloc.probes._budget import Budget
 from nodealloc.probes._kinds import ProbeKind, asks
 from nodealloc.probes._lines import Key, Line, Timetable
 from nodealloc.probes._options import ProbeOptions, Probers
-from nodealloc.probes._ports import Question, ReportedPod
+from nodealloc.probes._ports import ReportedPod
 from nodealloc.probes._questions import Answer, Questions
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import Rules
@@ -261,7 +261,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         elif line.ask.container_id != ask.container_id:
             self._questions.drop(line)
             line.started_s, line.is_first, line.due_s = now_s, True, None
-        elif _asks_otherwise(line.ask.question, ask.question):
+        elif line.ask.asks_otherwise(ask):
             # Nothing that was answered to another question counts for this one; what stands, stands.
             self._questions.drop(line)
             line.tally = attrs.evolve(line.tally, was_success=None, run=0)
@@ -397,10 +397,3 @@ class Asker(Driven, Passing, Generic[Seen]):
             return Frozen({**kept, (line.ask.container_id, line.ask.asking.kind): verdict})
 
         self._worlds.heard.alter(uid, change, by="probes")
-
-
-def _asks_otherwise(before: Question | None, after: Question | None) -> bool:
-    """Whether something else is asked now, or somebody else; an answer may take longer for all that."""
-    if before is None or after is None:
-        return False
-    return (before.action, before.address, before.port) != (after.action, after.address, after.port)

@@ -95,6 +95,13 @@ class Ask:
     fault: str = ""
     verdict: ProbeVerdict = NO_ANSWER
 
+    def asks_otherwise(self, other: Ask, /) -> bool:
+        """Whether the other asks something else, or somebody else; a time-out of its own is no matter."""
+        before, after = self.question, other.question
+        if before is None or after is None:
+            return False
+        return (before.action, before.address, before.port) != (after.action, after.address, after.port)
+
 
 def asks_of(
     want: ProbedPod, known: ReportedPod | None, verdicts: PodVerdicts | None, /, *, node_ip: str
