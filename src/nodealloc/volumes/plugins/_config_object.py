@@ -13,7 +13,6 @@ from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._config_store import ConfigStore
 from nodealloc.volumes.plugins._files import (
     DEFAULT_MODE,
-    INNER_MOUNTS,
     FileVolumes,
     inner_mounts,
     key_items,
@@ -74,7 +73,7 @@ class _ConfigObject:
                 "optional": bool(volume.spec.get("optional", False)),
                 "defaultMode": mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE)),
                 "items": key_items(volume.name, volume.spec.get("items")),
-                INNER_MOUNTS: inner_mounts(pod, volume.name),
+                **inner_mounts(pod, volume.name),
             },
         )
 

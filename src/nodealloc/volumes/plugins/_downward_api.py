@@ -14,7 +14,6 @@ from nodealloc.volumes._ports import Found, Mounter
 from nodealloc.volumes.plugins._atomic_files import FileContent, digest_of
 from nodealloc.volumes.plugins._files import (
     DEFAULT_MODE,
-    INNER_MOUNTS,
     FileVolumes,
     inner_mounts,
     items_of,
@@ -66,7 +65,7 @@ class DownwardApi:
             plugin=self.name,
             name=volume.name,
             pod_uid=pod.uid,
-            config={"files": files, INNER_MOUNTS: inner_mounts(pod, volume.name)},
+            config={"files": files, **inner_mounts(pod, volume.name)},
         )
 
     def revision(self, spec: VolumeSpec, /) -> str:

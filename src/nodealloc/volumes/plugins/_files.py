@@ -17,7 +17,6 @@ from nodealloc.volumes.plugins._memory import mount_memory
 
 __all__ = [
     "DEFAULT_MODE",
-    "INNER_MOUNTS",
     "FileVolumes",
     "inner_mounts",
     "items_of",
@@ -28,8 +27,7 @@ __all__ = [
 ]
 
 DEFAULT_MODE: Final = 0o644
-INNER_MOUNTS: Final = "innerMounts"
-"""Where a volume's config keeps what `inner_mounts` found."""
+_INNER_MOUNTS: Final = "innerMounts"
 _TMPFS: Final = ("nosuid", "nodev")
 
 
@@ -60,7 +58,7 @@ class FileVolumes:
     def write(self, spec: VolumeSpec, use: Use, files: Mapping[str, FileContent], /) -> None:
         """Bring a volume to hold these files; the same ones again write nothing."""
         path = self.path(spec.name, use)
-        inner = spec.config.get(INNER_MOUNTS)
+        inner = spec.config.get(_INNER_MOUNTS)
         folders = [str(one) for one in inner] if isinstance(inner, Sequence) else []
         self._root.make_directory(path, mode=0o777)
         if self._in_memory and not self._mounter.is_mounted(path):
@@ -88,10 +86,11 @@ class FileVolumes:
         return VolumeSpec(plugin=self._plugin, name=found.name, pod_uid=found.pod_uid)
 
 
-def inner_mounts(pod: Pod, volume: str, /) -> list[Json]:
-    """Where other volumes are mounted inside this one, relative to it; without what is inside of those.
+def inner_mounts(pod: Pod, volume: str, /) -> Mapping[str, Json]:
+    """For a volume's config, which `write` reads: where others are mounted inside it, relative to it.
 
-    Its containers may only read it, so nobody else can make a directory there.
+    What is inside of those is left out. Containers may only read the volume, so nobody else can make
+    a directory there.
 
     Raises:
         OutsideRootError: A mount path inside it has characters that no name can have, or too many.
@@ -112,7 +111,7 @@ def inner_mounts(pod: Pod, volume: str, /) -> list[Json]:
                     continue
                 check_names(*inside.split("/"))
                 found[inside], before = None, path
-    return list(found)
+    return {_INNER_MOUNTS: list(found)}
 
 
 def mode_of(volume: str, mode: Json, /) -> int:

@@ -16,7 +16,6 @@ from nodealloc.volumes.plugins._config_store import ConfigStore
 from nodealloc.volumes.plugins._downward_api import files_of, told
 from nodealloc.volumes.plugins._files import (
     DEFAULT_MODE,
-    INNER_MOUNTS,
     FileVolumes,
     inner_mounts,
     key_items,
@@ -104,7 +103,7 @@ class Projected:
                 "namespace": pod.namespace,
                 "defaultMode": mode,
                 "sources": sources,
-                INNER_MOUNTS: inner_mounts(pod, volume.name),
+                **inner_mounts(pod, volume.name),
             },
         )
 
