@@ -8,7 +8,7 @@ from collections import Counter
 from nodealloc.podfacts import PodStatus
 from nodealloc.runtime import RunState
 from nodealloc.testing.simulation.node._environment import Environment
-from nodealloc.testing.simulation.node._events import Event, Ran, What
+from nodealloc.testing.simulation.node._events import STOP, Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, STARTED
 
@@ -32,7 +32,6 @@ _ANEW_S = 600.0
 """Who ended so long after its last start begins anew."""
 _KEPT_S = 2.0
 """Of a grace so much at most is kept for a container whose turn did not come before."""
-_STOP = "stop_container"
 
 
 class GraceIsGiven(RoomHeard):
@@ -122,9 +121,9 @@ class UnheardHaveTime(Guarantee):
         """The first signal after calls that failed leaves it what is kept of a grace."""
         if event.what is What.KILLED:
             self._unheard.clear()  # the next life does not know of them
-        elif event.what is What.FAILED and event.value == _STOP and event.id not in self._heard:
+        elif event.what is What.FAILED and event.value == STOP and event.id not in self._heard:
             self._unheard.add(event.id)
-        elif event.what is What.HUNG and event.value == _STOP:
+        elif event.what is What.HUNG and event.value == STOP:
             self._heard.add(event.id)  # this call may reach it still, with what was left before
         elif event.what is What.SIGNALLED and event.id not in self._heard:
             self._heard.add(event.id)

@@ -220,8 +220,8 @@ class Environment:
 
     def _let_go_of_ended(self, uid: str) -> None:
         """What an API server's client does: a pod that is to go, and was told to have ended, goes."""
-        phase = self.told[uid].phase if uid in self.told else None
-        if uid in self.deletions and phase is not None and phase.is_terminal:
+        told = self.told.get(uid)
+        if uid in self.deletions and told is not None and told.is_terminal:
             self.let_go(uid)
 
     def let_go(self, uid: str) -> None:

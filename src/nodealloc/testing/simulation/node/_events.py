@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Final, Self
 
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import (
@@ -17,7 +17,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Pod
 
-__all__ = ["Deletion", "Event", "Events", "Ran", "What"]
+__all__ = ["STOP", "Deletion", "Event", "Events", "Ran", "What"]
 
 
 class What(enum.Enum):
@@ -63,6 +63,10 @@ class What(enum.Enum):
     UNSURE = "the runtime does not know the state of"
     SANDBOX_ENDED = "sandbox ended by itself"
     DOUBLED = "another sandbox is ready"
+
+
+STOP: Final = "stop_container"
+"""The call that asks a container to end, as the value of events of calls that hang or fail."""
 
 
 @attrs.frozen

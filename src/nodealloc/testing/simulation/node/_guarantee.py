@@ -10,7 +10,7 @@ from nodealloc import _attrs as attrs
 from nodealloc.podfacts import ConditionStatus, ContainerTerminated, ContainerWaiting, PodStatus
 from nodealloc.podspec import Container, Pod, Probe
 from nodealloc.testing.simulation.node._environment import FILE, Environment
-from nodealloc.testing.simulation.node._events import Event, Ran, What
+from nodealloc.testing.simulation.node._events import STOP, Event, Ran, What
 from nodealloc.testing.simulation.node._pods import POST_START, PRE_STOP
 
 __all__ = [
@@ -270,7 +270,7 @@ _IN_OR_GONE = frozenset({What.SANDBOX_MADE, What.UNWANTED})
 def _is_on_its_way(event: Event) -> bool:
     """Whether somebody is about to end a container, which may end by itself before it hears of that."""
     if event.what in {What.HUNG, What.FAILED}:
-        return event.value == "stop_container"
+        return event.value == STOP
     return isinstance(event.value, Ran) and event.value.command == PRE_STOP
 
 

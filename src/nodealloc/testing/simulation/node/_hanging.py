@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from nodealloc.testing.simulation.node._environment import Environment
-from nodealloc.testing.simulation.node._events import Event, Ran, What
+from nodealloc.testing.simulation.node._events import STOP, Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._in_time import Owed
 from nodealloc.testing.simulation.node._pods import OWN, POST_START, PRE_STOP, SHARED
@@ -22,7 +22,7 @@ _LATE_S = 10.0
 """So long after its deadline a container is killed that did not heed a first call, or did not hear of it."""
 _MOUNTS_S = 60.0
 """So long after one of a pod's volumes is mounted the other one may take."""
-_SOURCE, _VOLUME, _HOOK, _STOP = None, "mount", "run_command", "stop_container"
+_SOURCE, _VOLUME, _HOOK = None, "mount", "run_command"
 """What a call that hangs is about, as events have it."""
 _NOT_ENDS = (_SOURCE, _VOLUME, _HOOK)
 """What puts off no end that was read."""
@@ -123,7 +123,7 @@ class KilledInTime(Hangs):
         if not self.environment.only_hangs:
             return
         self.hear_hung(event)
-        if event.what is What.HUNG and event.value == _STOP:
+        if event.what is What.HUNG and event.value == STOP:
             self._calls[event.id] += 1
             ends_s = self.environment.reads.ends_by_s.get(event.uid)
             if ends_s is not None:
@@ -133,7 +133,7 @@ class KilledInTime(Hangs):
 
     def _is_gone(self, container_id: str, now_s: float) -> None:
         uid = self.environment.containers.pod_of(container_id)
-        if self._calls[container_id] > 1 or self.is_felt(uid, now_s, *_NOT_ENDS, _STOP):
+        if self._calls[container_id] > 1 or self.is_felt(uid, now_s, *_NOT_ENDS, STOP):
             return
         runs = container_id in self.environment.containers.running_of(uid)
         assert not runs, (
