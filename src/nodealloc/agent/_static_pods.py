@@ -61,7 +61,7 @@ class StaticPodSink:
         """Every source was heard: pods of an earlier life that none of them has are gone."""
         for uid in self._lives.facts.snapshot():
             if uid not in self._sources.pods:
-                self._hide_now(uid)
+                self._try_to_hide(uid)
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """See `Sink.told`.
@@ -116,9 +116,9 @@ class StaticPodSink:
             if uid in self._sources.pods:
                 self._show(uid)
             else:
-                self._hide_now(uid)
+                self._try_to_hide(uid)
 
-    def _hide_now(self, uid: str) -> None:
+    def _try_to_hide(self, uid: str) -> None:
         with contextlib.suppress(NodeallocError, OSError):  # said with whatever is told of it next
             self._hide(uid)
 
