@@ -489,6 +489,27 @@ def test_one_question_at_most_is_under_way() -> None:
     assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
 
 
+@pytest.mark.parametrize("kind", [ReplyKind.SUCCESS, ReplyKind.FAILURE])
+def test_an_answer_of_the_instance_before_is_not_told_of_the_next_one(kind: ReplyKind) -> None:
+    """A question is on its way while its container is made anew: whatever comes of it, it is c1's."""
+    node = Node()
+    node.prober.says("c1", kind)
+    one = pod("web", container(liveness_probe=probe(period_seconds=60, failure_threshold=1)))
+    node.probing.put(one)
+    node.rest()
+    node.reports.put("web", known(one, "c1"))
+    node.probing.run_until_quiet()
+    assert len(node.executor) == 1
+    node.reports.put("web", known(one, "c2"))
+    node.probing.run_until_quiet()
+    node.executor.run(1)
+    node.probing.run_until_quiet()
+    assert [each.container_id for each in node.prober.asked] == ["c1"]
+    assert node.of("web", "c2") == ContainerVerdicts(liveness=NoAnswer())
+    node.after(1.0)
+    assert node.of("web", "c2") == ContainerVerdicts(liveness=Passed())
+
+
 def test_a_pod_that_comes_back_is_not_asked_beside_a_question_that_hangs() -> None:
     """Taken away and put back while a question hangs: nobody knows how it is, and one hangs."""
     node = Node()
