@@ -198,6 +198,22 @@ def test_an_unknown_container_is_stopped_before_another_starts(
     assert both.isdisjoint(ours.starts)
 
 
+def test_an_unknown_init_container_of_policy_never_ends_the_pod_by_a_kubelets_rules() -> None:
+    """It may have failed; ours ends that instance first, and only then says what became of it."""
+    inits = (Container(name="setup"), Container(name="log", restartable=True))
+    wanted = pod("app", policy="Never", inits=inits)
+    seen = PodSeen(report=report(ran("setup", RunState.UNKNOWN)))
+    assert plan_pod(wanted, seen, rules=KUBELET).ends
+    ours = plan_pod(wanted, seen)
+    assert not ours.ends
+    assert ([one.name for one in ours.stops], ours.starts) == (["setup"], ())
+    sidecar = PodSeen(report=report(ran("setup", ended=OK), ran("log", RunState.UNKNOWN)))
+    for rules in (KUBELET, RIGHT):
+        plan = plan_pod(wanted, sidecar, rules=rules)
+        assert not plan.ends
+        assert [one.name for one in plan.stops] == ["log"]
+
+
 def test_an_older_instance_that_runs_is_stopped_first() -> None:
     """Two instances of one container: the older goes, and until then nothing starts in its place."""
     seen = PodSeen(report=report(ran("app", ended=BAD, attempt=1), ran("app", attempt=0)))
