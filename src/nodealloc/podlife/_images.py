@@ -189,7 +189,9 @@ class ImageFetcher:
         try:
             made = self._pull(pod, name)
         except Exception as error:
-            raise ImageUnavailableError(_pull_reason(error), name.given, words_of(error)) from error
+            words = list(dict.fromkeys(map(words_of, _each(error))))
+            said = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
+            raise ImageUnavailableError(_pull_reason(error), name.given, said) from error
         try:
             listed = next((one for one in self._images.images() if made in {one.id, *one.names}), None)
         except (RetryableError, UncertainError):
@@ -201,13 +203,15 @@ class ImageFetcher:
         tries: Sequence[PullCredentials | None] = ()
         if self._credentials is not None:
             tries = _as_whom(self._credentials.credentials(pod, name))
-        *earlier, last = tries or (None,)
-        for one in earlier:
+        refusals: list[Exception] = []
+        for one in tries or (None,):
             try:
                 return self._images.pull_image(name.asked, one)
-            except (RuntimeRefusedError, NoSuchRecordError):
-                continue
-        return self._images.pull_image(name.asked, last)
+            except (RuntimeRefusedError, NoSuchRecordError) as error:
+                refusals.append(error)
+        if len(refusals) == 1:
+            raise refusals[0]
+        raise ExceptionGroup("refused with each of the credentials", refusals)
 
 
 def _as_whom(answer: Sequence[PullCredentials], /) -> Sequence[PullCredentials]:
@@ -234,9 +238,17 @@ def _pull_reason(error: Exception) -> str:
 
     Source: CRI's ``pkg/errors``.
     """
-    if isinstance(error, RuntimeRefusedError) and error.status == _NO_STATUS:
-        return next((one for one in PULL_FAILURES if error.reason.startswith(one)), "ErrImagePull")
+    for one in _each(error):
+        if isinstance(one, RuntimeRefusedError) and one.status == _NO_STATUS:
+            for word in PULL_FAILURES:
+                if one.reason.startswith(word):
+                    return word
     return "ErrImagePull"
+
+
+def _each(error: Exception) -> Sequence[Exception]:
+    """An error, or those of all the credentials that were tried."""
+    return error.exceptions if isinstance(error, ExceptionGroup) else (error,)
 
 
 def words_of(error: Exception, /) -> str:

@@ -6,6 +6,7 @@ import base64
 import functools
 import json
 import threading
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, cast
@@ -410,3 +411,21 @@ def test_every_user_is_tried() -> None:
     assert tried == ["all", "star"]
     assert refused(ImageFetcher(Runtime(), credentials=source), "other.example/a:1")[0] == "ErrImagePull"
     assert tried == ["all", "star", "nobody"]
+
+
+def test_what_each_user_was_told_is_said() -> None:
+    """The first one's password may be what has to be mended; the same words are said once."""
+    words = {"a": "a: denied", "b": "RegistryUnavailable: b", "c": "a: denied"}
+
+    class Runtime(FakeContainerRuntime):
+        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+            said = words[credentials.username if credentials else "nobody"]
+            raise RuntimeRefusedError("pull_image", "UNKNOWN", said)
+
+    class Users:
+        def credentials(self, pod: Pod, image: ImageName, /) -> Sequence[PullCredentials]:
+            del pod, image
+            return [PullCredentials(username=one) for one in words]
+
+    reason, said = refused(ImageFetcher(Runtime(), credentials=Users()), "r.test/a:1")
+    assert (reason, said) == ("RegistryUnavailable", "[a: denied, RegistryUnavailable: b]")
