@@ -23,6 +23,7 @@ class PodVolume:
         id: The volume, or "" while it is not resolved.
         path: What containers are given, or "" while it is not there.
         mounted: Whether the pod has it, certainly and up to date.
+        read_only: Whether the pod may only read it, as far as is known.
         device_path: Of its device, or "".
         size_bytes: Its size, where it is known.
         error: Why it is not there, or "".
@@ -32,6 +33,7 @@ class PodVolume:
     id: VolumeId = ""
     path: str = ""
     mounted: bool = False
+    read_only: bool = False
     device_path: str = ""
     size_bytes: int | None = None
     error: str = ""
@@ -103,6 +105,7 @@ class Views:
             id=key,
             path=path,
             mounted=mounted,
+            read_only=use is not None and use.read_only,
             device_path="" if have is None else have.device_path,
             size_bytes=None if have is None else have.size_bytes,
             error="; ".join(errors),

@@ -380,6 +380,28 @@ def test_volumes_are_mounted_where_they_lie() -> None:
     )
 
 
+def test_a_volume_that_may_only_be_read_is_given_so() -> None:
+    """As the pod has it, or as it came from elsewhere, whatever the container says: the device as well."""
+    uses = [{"name": "data", "mountPath": "/data"}, {"name": "other", "mountPath": "/other"}]
+    config = configured(
+        {"volumeMounts": uses, "volumeDevices": [{"name": "disk", "devicePath": "/dev/disk"}]},
+        options=ContainerRunOptions.joined(
+            [
+                ContainerRunOptions(volumes={"data": "/v/data"}),
+                ContainerRunOptions(volumes={"other": "/v/other"}, read_only_volumes=frozenset({"other"})),
+                ContainerRunOptions(volumes={"disk": "/dev/sdx"}),
+            ]
+        ),
+        volumes=[
+            {"name": "data", "nfs": {"server": "s", "path": "/x", "readOnly": True}},
+            {"name": "other", "persistentVolumeClaim": {"claimName": "o"}},
+            {"name": "disk", "persistentVolumeClaim": {"claimName": "c", "readOnly": True}},
+        ],
+    )
+    assert [one.read_only for one in config.mounts[:2]] == [True, True]
+    assert [one.permissions for one in config.devices] == ["r"]
+
+
 def test_parts_of_volumes_are_named_before_they_are_mounted() -> None:
     """Whoever mounts asks which; a path that leads out of its volume is refused."""
     volumes = [{"name": "d", "emptyDir": {}}]

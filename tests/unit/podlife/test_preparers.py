@@ -32,7 +32,7 @@ from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
-from nodealloc.testing.volumes import FakeMounter
+from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, claiming_pod
 from nodealloc.verdicts import Admitted, NotYet
 from nodealloc.volumes import OutsideRootError, SafeRoot, VolumeManager, VolumeSpec
 from nodealloc.volumes._model import ActualVolume, PodMount
@@ -305,6 +305,22 @@ def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
         manager.reconcile()
     assert manager.actual.snapshot() == {}
     assert dict(volumes.mounted.snapshot()) == {}
+
+
+def test_what_may_only_be_read_is_handed_on_with_its_volumes() -> None:
+    """Whoever resolved it says so, or the pod."""
+    host, pods, claims = FakeHost(), FakePods(), FakeClaims()
+    for name in ("a", "b", "c"):
+        claims.volumes[name] = attrs.evolve(host.disk(name), read_only=name == "a")
+    of = claiming_pod("u", "a", "b", "c")
+    asked = attrs.evolve(of.volumes[1], spec={**of.volumes[1].spec, "readOnly": True})
+    web = attrs.evolve(of, volumes=(of.volumes[0], asked, of.volumes[2]))
+    pods.put(web)
+    with VolumeManager([host], pods=pods, claims=claims, executor=ThreadExecutor("mounts")) as manager:
+        given = VolumePreparer(manager, patience_s=60.0).make_ready(web, NOW)
+    assert isinstance(given, Provided)
+    assert isinstance(given.value, PodRunOptions)
+    assert given.value.everywhere.read_only_volumes == {"a", "b"}
 
 
 def with_scratch() -> tuple[Pod, FakePods]:

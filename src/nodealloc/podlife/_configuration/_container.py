@@ -95,7 +95,7 @@ def container_config(
         working_dir=container.working_dir,
         env=own,
         mounts=_with_files(_mounts(pod, container, options, own), pod, container, attempt, node),
-        devices=(*options.devices, *_block_devices(container, options)),
+        devices=(*options.devices, *_block_devices(pod, container, options)),
         cdi_devices=options.cdi_devices,
         resources=linux_resources(pod, container, node, options),
         security=security_of(pod, container, image, node, groups),
@@ -178,7 +178,8 @@ def _mounts(
     pod: Pod, container: Container, options: ContainerRunOptions, variables: Mapping[str, str]
 ) -> tuple[HostMount, ...]:
     """What it was given, then its volumes."""
-    read_only = {one.name for one in pod.volumes if one.kind in _READ_ONLY_KINDS}
+    kinds = {one.name for one in pod.volumes if one.kind in _READ_ONLY_KINDS}
+    read_only = _read_only(pod, options) | kinds
     mounts = list(options.mounts)
     for use in container.volumes:
         if use.block:
@@ -198,6 +199,12 @@ def _mounts(
             )
         )
     return tuple(mounts)
+
+
+def _read_only(pod: Pod, options: ContainerRunOptions) -> frozenset[str]:
+    """Names of volumes that nobody in the pod may write to, whatever a container says of its use."""
+    said = (one.name for one in pod.volumes if one.spec.get("readOnly") is True)
+    return options.read_only_volumes.union(said)
 
 
 def _with_files(
@@ -234,7 +241,8 @@ def _absolute(path: str) -> str:
     return path if path.startswith("/") else f"/{path}"
 
 
-def _block_devices(container: Container, options: ContainerRunOptions) -> Sequence[HostDevice]:
+def _block_devices(pod: Pod, container: Container, options: ContainerRunOptions) -> Sequence[HostDevice]:
+    read_only = _read_only(pod, options)
     found: list[HostDevice] = []
     for use in container.volumes:
         if not use.block:
@@ -247,7 +255,7 @@ def _block_devices(container: Container, options: ContainerRunOptions) -> Sequen
             HostDevice(
                 host_path=options.volumes[use.name],
                 container_path=_absolute(use.path),
-                permissions="r" if use.read_only else "mrw",
+                permissions="r" if use.read_only or use.name in read_only else "mrw",
             )
         )
     return found

@@ -136,6 +136,7 @@ class ContainerRunOptions:
         env: Variables; the container's own of the same name count.
         annotations: For the runtime.
         volumes: Volume name to where it is on the host.
+        read_only_volumes: Names of those that may only be read, whatever a container says of its use.
         sub_paths: Volume name and path in it, to where that is on the host. Whoever mounts has
             made sure that no link leads out of the volume.
     """
@@ -148,6 +149,7 @@ class ContainerRunOptions:
     env: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     annotations: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     volumes: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    read_only_volumes: frozenset[str] = frozenset()
     sub_paths: Mapping[tuple[str, str], str] = attrs.field(
         factory=Frozen[tuple[str, str], str], validator=freeze
     )
@@ -166,6 +168,7 @@ class ContainerRunOptions:
             env={key: value for one in given for key, value in one.env.items()},
             annotations={key: value for one in given for key, value in one.annotations.items()},
             volumes={key: value for one in given for key, value in one.volumes.items()},
+            read_only_volumes=frozenset(name for one in given for name in one.read_only_volumes),
             sub_paths={key: value for one in given for key, value in one.sub_paths.items()},
         )
 

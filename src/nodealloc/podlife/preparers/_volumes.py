@@ -89,7 +89,9 @@ class VolumePreparer:
             why = [f"{name} ({found[name].error})" if name in found else name for name in missing]
             return NotYet(blocker="volumes", message=f"not mounted yet: {', '.join(why)}", after_s=1.0)
         paths = {name: one.path for name, one in found.items()}
-        return Provided(value=PodRunOptions(everywhere=ContainerRunOptions(volumes=paths)))
+        read_only = frozenset(name for name, one in found.items() if one.read_only)
+        options = ContainerRunOptions(volumes=paths, read_only_volumes=read_only)
+        return Provided(value=PodRunOptions(everywhere=options))
 
     def take_back(self, pod: Pod, cancel: Cancel, /) -> NotYet | None:
         """See `Preparer.take_back`."""
