@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Outcome, Plan, Step, View, World
 from nodealloc.errors import NodeallocError
-from nodealloc.podspec import Pod, Volume
+from nodealloc.podspec import Pod, Volume, VolumeUse
 from nodealloc.volumes._abilities import Abilities
 from nodealloc.volumes._errors import InvalidVolumeError, PodVolumesError
 from nodealloc.volumes._model import ActualVolume, Use, VolumeId, VolumeMode, VolumeSpec
@@ -186,8 +186,12 @@ class Populator:
 
 def _used(pod: Pod) -> list[str]:
     """Volumes that containers use; one that nobody uses is not mounted. Source: kubelet ``volumemanager``."""
+    return list(dict.fromkeys(use.name for use in _uses(pod)))
+
+
+def _uses(pod: Pod) -> Iterator[VolumeUse]:
     containers = (*pod.all_containers, *pod.ephemeral_containers)
-    return list(dict.fromkeys(use.name for one in containers for use in one.volumes))
+    return (use for one in containers for use in one.volumes)
 
 
 def _named(pod: Pod, name: str) -> Volume:
@@ -204,7 +208,7 @@ def _named(pod: Pod, name: str) -> Volume:
 
 def _is_block(pod: Pod, name: str) -> bool:
     """Whether its containers use it as a device."""
-    blocks = {use.block for one in pod.all_containers for use in one.volumes if use.name == name}
+    blocks = {use.block for use in _uses(pod) if use.name == name}
     if len(blocks) > 1:
         raise InvalidVolumeError(name, "used as a device and as a mount; use it one way")
     return blocks == {True}

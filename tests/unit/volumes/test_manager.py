@@ -14,7 +14,7 @@ from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
-from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, Use, VolumeManager, VolumeSpec
+from nodealloc.volumes import MOUNT_LIFE, VOLUME_LIFE, Use, VolumeManager, VolumeMode, VolumeSpec
 
 
 class Node:
@@ -117,6 +117,22 @@ def test_a_container_for_debugging_has_its_volumes(node: Node) -> None:
         node.manager.pod_changed("pod")
         node.rest()
         assert [one.name for one in node.manager.volumes_of("pod") if one.mounted] == mounted
+
+
+def test_a_container_for_debugging_has_devices(node: Node) -> None:
+    """Also of a volume that no other one uses; a mount of it is refused, as everywhere."""
+    node.claims.volumes["a"] = attrs.evolve(node.claims.volumes["a"], mode=VolumeMode.BLOCK)
+    pod = claiming_pod("pod", "a")
+    (app,) = pod.containers
+    (use,) = app.volumes
+    bare = attrs.evolve(app, volumes=())
+    for block in (False, True):
+        debug = attrs.evolve(app, name="debug", volumes=(attrs.evolve(use, block=block),))
+        node.pods.put(attrs.evolve(pod, containers=(bare,), ephemeral_containers=(debug,)))
+        node.manager.pod_changed("pod")
+        node.rest()
+        (found,) = node.manager.volumes_of("pod")
+        assert (found.mounted, "use volumeDevices" in found.error) == (block, not block)
 
 
 def test_volumes_are_given_back_in_their_order(node: Node) -> None:
