@@ -715,6 +715,16 @@ def test_last_words_come_from_the_file() -> None:
     assert termination_message(b"\xff", policy=file, has_failed=False) == "\ufffd"
 
 
+def test_a_line_of_output_ends_with_a_newline_alone() -> None:
+    """A bar of progress is one line: what was said before it counts."""
+    bar = b"failed: no disk\n" + b"\r".join([b"%d%%" % number for number in range(100)])
+    for output in (bar, bar + b"\n"):
+        told = termination_message(
+            b"", policy=MessagePolicy.FALLBACK_TO_LOGS_ON_ERROR, has_failed=True, output=output
+        )
+        assert told == output.decode()
+
+
 def test_a_sandbox_of_what_no_port_has_is_refused() -> None:
     """Rather than made without."""
     with pytest.raises(SandboxConfigError, match="user name space"):

@@ -39,5 +39,6 @@ def termination_message(
         return written[-MESSAGE_BYTES:].decode("utf-8", "replace")
     if policy is not MessagePolicy.FALLBACK_TO_LOGS_ON_ERROR or not has_failed:
         return ""
-    lines = output.splitlines(keepends=True)[-LOG_LINES:]
-    return b"".join(lines)[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
+    # By newlines alone, as runtimes write logs: who draws a bar of progress goes back in its line.
+    lines = output.split(b"\n")[-LOG_LINES - output.endswith(b"\n") :]
+    return b"\n".join(lines)[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
