@@ -435,6 +435,14 @@ def test_a_volume_that_is_not_there_yet_is_named() -> None:
     assert "volume d is not mapped" in refused({"volumeDevices": [device]}, volumes=claim)
 
 
+def test_a_device_is_put_at_an_absolute_path() -> None:
+    """One that is none is refused as by a kubelet, which completes those of mounts alone."""
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]
+    device = {"name": "d", "devicePath": "dev/disk"}
+    words = "error DevicePath `dev/disk` must be an absolute path"
+    assert refused({"volumeDevices": [device]}, volumes=volumes) == words
+
+
 def test_the_class_of_critical_pods_counts_with_their_priority() -> None:
     """A name alone, which nobody has looked up, protects from nothing; static pods are critical."""
     named = pod(priorityClassName="system-node-critical")

@@ -247,6 +247,9 @@ def _block_devices(pod: Pod, container: Container, options: ContainerRunOptions)
     for use in container.volumes:
         if not use.block:
             continue
+        if not use.path.startswith("/"):
+            message = f"error DevicePath `{use.path}` must be an absolute path"
+            raise ContainerConfigError(container.name, message)
         if use.name not in options.volumes:
             raise ContainerConfigError(
                 container.name, f"device {use.path}: volume {use.name} is not mapped on the node yet"
@@ -254,7 +257,7 @@ def _block_devices(pod: Pod, container: Container, options: ContainerRunOptions)
         found.append(
             HostDevice(
                 host_path=options.volumes[use.name],
-                container_path=_absolute(use.path),
+                container_path=use.path,
                 permissions="r" if use.read_only or use.name in read_only else "mrw",
             )
         )
