@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Final
 
 from nodealloc._typed import typed
+from nodealloc.errors import ConfigurationError
 from nodealloc.kubeconfig._configuration import KubeletConfig
 from nodealloc.kubeconfig._plan import NodePlan
 from nodealloc.podlife import NodeSettings
 from nodealloc.runtime import DnsConfig
 
 __all__ = ["node_settings"]
+
+_RESOLVER: Final = "/etc/resolv.conf"
+"""Where nobody named one; a machine without it has no name servers."""
 
 
 @typed
@@ -25,8 +30,11 @@ def node_settings(
         plan: What it comes to.
         root: Holds the pods' directories, and their logs where nobody says otherwise.
         logs: Folder of logs; None for the configuration's, and else one below `root`.
+
+    Raises:
+        ConfigurationError: `resolvConf` cannot be read. A kubelet makes no pod then.
     """
-    resolver = _text(Path(config.resolv_conf)) if config.resolv_conf else None
+    resolver = _resolver(config.resolv_conf) if config.resolv_conf else None
     return NodeSettings(
         name=plan.view.name,
         hostname=socket.gethostname(),
@@ -41,6 +49,19 @@ def node_settings(
         seccomp_default=config.seccomp_default,
         limits=plan.tree.pods,
     )
+
+
+def _resolver(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and path == _RESOLVER:
+            return ""
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigurationError(
+            f'resolvConf: {path}: {why}; name a file such as {_RESOLVER}, or write "" for pods that '
+            "find no names"
+        ) from error
 
 
 def _text(path: Path) -> str:

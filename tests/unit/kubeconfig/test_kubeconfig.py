@@ -33,6 +33,7 @@ from nodealloc.kubeconfig._configuration import NOT_SUPPORTED
 from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Container, Pod, resources
+from nodealloc.runtime import DnsConfig
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.verdicts import Admitted
 from tests.stories.rows import read, reason_to_skip
@@ -576,7 +577,7 @@ def test_a_longest_wait_needs_its_feature_and_is_bounded(
 
 
 def test_every_pod_gets_what_the_configuration_says(tmp_path: Path) -> None:
-    """Names, resolver, folders; a resolver that is not there says nothing."""
+    """Names, resolver, folders."""
     resolver = tmp_path / "resolv.conf"
     resolver.write_text("nameserver 192.0.2.1\nsearch example.test\n")
     fields = {"clusterDNS": ["192.0.2.10"], "clusterDomain": "cluster.test", "resolvConf": str(resolver)}
@@ -590,10 +591,21 @@ def test_every_pod_gets_what_the_configuration_says(tmp_path: Path) -> None:
     assert settings.logs_directory == str(tmp_path / "logs")
     assert settings.allocatable == plan.view.allocatable
     assert node_settings(found, plan, root=tmp_path, logs=Path("/l")).logs_directory == "/l"
-    resolver.unlink()
-    empty = node_settings(found, plan, root=tmp_path).resolver
-    assert empty is not None
-    assert not empty.servers
+
+
+def test_a_resolver_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods would have none, and nobody would know; where nobody named one, there may be none."""
+    resolver = tmp_path / "resolv.conf"
+    named = config(tmp_path, resolvConf=str(resolver))
+    words = f"resolvConf: {resolver}: No such file or directory; name a file such as"
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        node_settings(named, planned(named, tmp_path), root=tmp_path)
+    monkeypatch.setattr("nodealloc.kubeconfig._settings._RESOLVER", str(resolver))
+    found = node_settings(named, planned(named, tmp_path), root=tmp_path)
+    assert found.resolver == DnsConfig()
+    resolver.mkdir()
+    with pytest.raises(ConfigurationError, match="Is a directory"):
+        node_settings(named, planned(named, tmp_path), root=tmp_path)
 
 
 def test_pods_come_from_the_folder_of_the_configuration_and_go_on_as_the_same(tmp_path: Path) -> None:
