@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import posixpath
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
     """
     where = str(path)
     try:
-        with Path(path).open("rb") as file:
+        with open(path, "rb", opener=_opened) as file:
             data = file.read(max_bytes + 1)
     except (OSError, ValueError) as error:
         raise DecodeError(
@@ -92,6 +93,13 @@ def _own_fields(fields: Mapping[str, object], where: str) -> dict[str, object]:
         reason = f"is {said.get('apiVersion')} {said.get('kind')}, expected {' '.join(_KIND.values())}"
         raise DecodeError(where, [Fault("$", reason)])
     return {name: one for name, one in fields.items() if name not in _KIND}
+
+
+def _opened(path: str, flags: int) -> int:
+    """Without waiting for who writes a pipe; one that somebody does write is waited for as it is read."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _why(error: Exception) -> str:

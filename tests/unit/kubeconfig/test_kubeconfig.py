@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -639,6 +641,25 @@ def test_pods_come_from_somewhere_and_from_each_name_once(tmp_path: Path) -> Non
     found = config(tmp_path, staticPodPath=str(tmp_path / "static"))
     with pytest.raises(ConfigurationError, match=r"others has \['file'\], as the configuration has"):
         pod_sources(found, node_name="n1", others={"file": FakeSource()})
+
+
+def test_a_pipe_is_read_and_one_that_nobody_writes_holds_nobody(tmp_path: Path) -> None:
+    """As of a shell's `<(…)`; a document that never comes is none."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(DecodeError, match="found 0 documents"):
+        read_kubelet_config(pipe)
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with os.fdopen(writer, "w", encoding="utf-8") as file:
+            json.dump(KIND, file)
+
+    late = threading.Timer(0.1, write)
+    late.start()
+    assert read_kubelet_config(f"/dev/fd/{reader}") == KubeletConfig()
+    os.close(reader)
+    late.join()
 
 
 def test_a_file_that_is_too_large_or_several_is_refused_unread(tmp_path: Path) -> None:
