@@ -27,7 +27,9 @@ _NO_EXECUTE: Final = TaintEffect.NO_EXECUTE
 _ENDS: Final = frozenset({"", TaintEffect.NO_EXECUTE.value})
 """Effects of tolerations that are for taints that end pods."""
 _LABEL_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?", re.ASCII)
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
+"""As many digits as a label has characters."""
+_WORD: Final = 1 << 63
 _IN, _NOT_IN, _EXISTS, _ABSENT, _GT, _ = NodeSelectorOperator
 
 
@@ -144,14 +146,20 @@ def _holds(one: NodeSelectorRequirement, labels: Mapping[str, str], rules: Rules
         return bool(values) and (have is None or have not in values)
     if operator is _EXISTS or operator is _ABSENT:
         return not values and (have is not None) == (operator is _EXISTS)
-    if (
-        operator is None
-        or len(values) != 1
-        or have is None
-        or not (_NUMBER.fullmatch(have) and _NUMBER.fullmatch(values[0]))
-    ):
+    if operator is None or len(values) != 1:
         return False
-    return int(have) > int(values[0]) if operator is _GT else int(have) < int(values[0])
+    mine, bound = _number(have, rules), _number(values[0], rules)
+    if mine is None or bound is None:
+        return False
+    return mine > bound if operator is _GT else mine < bound
+
+
+def _number(text: str | None, rules: Rules) -> int | None:
+    """A kubelet's has 64 bits; one beyond that is none."""
+    if text is None or not _NUMBER.fullmatch(text):
+        return None
+    found = int(text)
+    return found if rules.compares_any_number or -_WORD <= found < _WORD else None
 
 
 def _field_holds(one: NodeSelectorRequirement, name: str) -> bool:

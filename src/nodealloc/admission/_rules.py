@@ -21,8 +21,8 @@ class Rules:
             the kubelet also looks for it among the pod's labels.
         knows_own_os: A node has the label of its operating system even where it
             carries no other; on the kubelet only where there is another label.
-        compares_any_number: `Gt` and `Lt` compare with negative numbers, and `In` with
-            any text; for the kubelet a value that could be no label never matches.
+        compares_any_number: `Gt` and `Lt` compare negative numbers and those beyond 64 bits, and
+            `In` any text; for the kubelet such a number, and a value that could be no label, never matches.
         counts_sidecar_ports: Host ports of sidecars are taken and looked for.
         needs_every_resource: An extended resource that the node does not have is a
             reason to refuse; the kubelet forgets what containers ask of it.

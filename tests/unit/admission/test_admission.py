@@ -207,6 +207,25 @@ def test_operators_of_affinity(operator: str, key: str, values: list[str], fits:
     assert isinstance(node_affinity(asked, NODE, rules=Rules()), Admitted) is fits
 
 
+@pytest.mark.parametrize(
+    ("label", "than", "right", "kubelet"),
+    [
+        (f"{2**63 - 1}", "5", True, True),
+        (f"{2**63}", "5", True, False),
+        (f"{10**30}", f"{10**29}", True, False),
+        ("5", f"{2**63}", False, False),
+        (f"{6:0>40}", "5", True, True),
+        ("6", "9" * 5000, False, False),
+    ],
+)
+def test_a_kubelet_compares_numbers_of_64_bits(label: str, than: str, *, right: bool, kubelet: bool) -> None:
+    """However many zeros they begin with; here a label that is a number is one."""
+    view = attrs.evolve(NODE, labels={"size": label})
+    asked = affine({"key": "size", "operator": "Gt", "values": [than]})
+    for rules, fits in ((Rules(), right), (KUBELET, kubelet)):
+        assert isinstance(node_affinity(asked, view, rules=rules), Admitted) is fits
+
+
 def test_the_nodes_name_is_a_field_to_match() -> None:
     """`metadata.name` is matched by fields, and an empty term matches nothing."""
     named = {"key": "metadata.name", "operator": "In"}
