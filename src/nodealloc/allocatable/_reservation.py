@@ -39,7 +39,8 @@ class Reservation:
         kube_reserved: For the node agent and its like (`kubeReserved`).
         system_reserved: For everything else outside pods (`systemReserved`).
         hard_eviction: Signal to an amount or a percentage of capacity
-            (`evictionHard`): `{"memory.available": "100Mi", "nodefs.available": "10%"}`.
+            (`evictionHard`): `{"memory.available": "100Mi", "nodefs.available": "10%"}`. `0%` and
+            `100%` keep nothing free.
         reserved_cpus: Exact CPUs for the system (`reservedSystemCPUs`); they stand
             in for the CPU amounts above.
     """

@@ -20,14 +20,15 @@ SIGNALS: Final = frozenset(
 """All signals that the kubelet knows."""
 
 
+_OFF: Final = "100"
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def threshold_amount(text: str, capacity: Quantity, /) -> Quantity | None:
     """Amount of a hard eviction threshold, or None if it is neither percentage nor amount above 0.
 
-    Nothing is `0%`. A percentage is a number of single precision, as recorded: 10% of 17179869184
-    is 1717986944.
+    Nothing is `0%`, and so is `100%`, which is written to have none. A percentage is a number of
+    single precision, as recorded: 10% of 17179869184 is 1717986944.
     """
     if not text.endswith("%"):
         try:
@@ -36,6 +37,8 @@ def threshold_amount(text: str, capacity: Quantity, /) -> Quantity | None:
             return None
         return amount if amount.nanos > 0 else None
     percent = text.removesuffix("%")
+    if percent == _OFF:
+        return Quantity(format=capacity.format)
     if not _NUMBER.fullmatch(percent) or not 0 <= float(percent) <= 100:
         return None
     part = _single(_single(float(percent)) / 100)

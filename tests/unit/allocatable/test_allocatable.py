@@ -90,7 +90,7 @@ def test_every_fault_of_a_reservation_is_named() -> None:
 
 
 def test_percentages_amount_to_what_was_recorded() -> None:
-    """Of every threshold that was recorded; `100%`, which a kubelet takes for off, and `10%%` aside."""
+    """Of every threshold that was recorded, `10%%` aside."""
     rows = Path(__file__).parents[2] / "vectors" / "eviction_thresholds.jsonl.gz"
     looked_at = 0
     for line in gzip.decompress(rows.read_bytes()).splitlines():
@@ -109,6 +109,24 @@ def test_percentages_amount_to_what_was_recorded() -> None:
             assert found.value == one["threshold_at_capacity"], (row["id"], text)
             looked_at += 1
     assert looked_at > 100
+
+
+def test_what_a_kubelet_takes_for_off_keeps_nothing_free() -> None:
+    """As recorded of `0%` and `100%`, each written so; a node with nothing for pods is not meant."""
+    rows = Path(__file__).parents[2] / "vectors" / "eviction_thresholds.jsonl.gz"
+    off: set[str] = set()
+    for line in gzip.decompress(rows.read_bytes()).splitlines():
+        row: dict[str, Any] = json.loads(line)
+        said: dict[str, str] = row["eviction_hard"] or {}
+        if not row.get("error") and row["thresholds"] == [] and [*said] == ["memory.available"]:
+            off |= {*said.values()}
+    assert {"0%", "100%"} <= off
+    capacity = amounts(memory="16Gi")
+    for text in off:
+        given = allocatable(capacity, Reservation(hard_eviction={"memory.available": text}))
+        assert given == capacity, text
+    literally = Reservation(hard_eviction={"memory.available": "100.0%"})
+    assert allocatable(capacity, literally)["memory"] == Quantity.of(0)
 
 
 def test_thresholds_that_a_kubelet_refuses_are_none() -> None:
