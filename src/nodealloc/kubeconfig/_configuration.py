@@ -48,6 +48,8 @@ _FEATURES: Final = frozenset(
     }
 )
 
+_MOST: Final = (1 << 31) - 1
+
 
 def _only(*values: object) -> Callable[[object], str]:
     words = " or ".join("true" if one is True else "false" if one is False else str(one) for one in values)
@@ -63,11 +65,15 @@ def _features(gates: Mapping[str, bool]) -> str:
 
 
 def _at_least_one(value: int) -> str:
-    return "" if value >= 1 else f"is {value}; give 1 or more"
+    return _in_32_bits(value) if value >= 1 else f"is {value}; give 1 or more"
 
 
 def _not_negative(value: int) -> str:
-    return "" if value >= 0 else f"is {value}; give 0 for any number, or more"
+    return _in_32_bits(value) if value >= 0 else f"is {value}; give 0 for any number, or more"
+
+
+def _in_32_bits(value: int) -> str:
+    return "" if value <= _MOST else f"is {value}; give at most {_MOST}"
 
 
 def _is_part(value: float) -> str:

@@ -643,6 +643,14 @@ def test_pods_come_from_somewhere_and_from_each_name_once(tmp_path: Path) -> Non
         pod_sources(found, node_name="n1", others={"file": FakeSource()})
 
 
+@pytest.mark.parametrize("field", ["maxPods", "podsPerCore", "maxParallelImagePulls"])
+def test_a_count_of_a_kubelet_has_32_bits(tmp_path: Path, field: str) -> None:
+    """A kubelet does not start with more."""
+    config(tmp_path, **{field: 2**31 - 1})
+    with pytest.raises(DecodeError, match=f"is {2**31}; give at most {2**31 - 1} @ .*{field}"):
+        config(tmp_path, **{field: 2**31})
+
+
 def test_a_pipe_is_read_and_one_that_nobody_writes_holds_nobody(tmp_path: Path) -> None:
     """As of a shell's `<(…)`; a document that never comes is none."""
     pipe = tmp_path / "pipe"
