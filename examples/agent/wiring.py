@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from examples.agent.build import MACHINE, Stage, device_plugins_of, node_of, watcher_of
+from examples.agent.build import MACHINE, Stage, device_plugins_of, node_of, say_outages, watcher_of
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -166,7 +166,7 @@ class _Parts:
     def watch(self) -> RuntimeWatch:
         """What runs; by a kubelet's rules it is listed each second, and heard of by nothing else."""
         hears = self.rules.life.tells_meanwhile
-        return RuntimeWatch(
+        watch = RuntimeWatch(
             TerminationMessages(self.runtime, self.place.settings, output=last_output),
             events=self.runtime if hears and self.stage.executor is None else None,
             journal=self.place.store,
@@ -178,6 +178,9 @@ class _Parts:
             executor=self.stage.executor,
             clock=self.stage.clock,
         )
+        if self.stage.say is not None:
+            say_outages(watch, self.stage.say)
+        return watch
 
     @cached_property
     def sources(self) -> PodSources:
