@@ -158,7 +158,13 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
             status=chosen.status or root / "status.jsonl",
             links=chosen.links,
         )
-        agent = wiring(config, plan, place, rules)
+        try:
+            agent = wiring(config, plan, place, rules)
+        except OSError as error:
+            if str(error.filename) != str(place.status):
+                raise
+            remedy = "name a file in a folder that is there"
+            raise ConfigurationError(f"--status {place.status}: {error.strerror}; {remedy}") from error
         agent.start()
         stack.callback(agent.stop)
         print(f"agent: runs until it is interrupted; statuses of pods go to {place.status}", flush=True)

@@ -116,6 +116,16 @@ def test_what_contradicts_the_machine_is_named(tmp_path: Path, fields: dict[str,
     assert "Traceback" not in done.stderr
 
 
+def test_a_place_of_statuses_that_is_none_is_named(tmp_path: Path) -> None:
+    """With the option and what to do."""
+    words = ("--config", configuration(tmp_path, staticPodPath=str(tmp_path)), "--root", tmp_path / "root")
+    for status, why in ((tmp_path, "Is a directory"), (tmp_path / "no" / "x", "No such file or directory")):
+        machine = ("--machine", "1 socket x 2 cores, memory=4Gi")
+        done = call("examples.agent", *words, *machine, "--status", status)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+        assert f"--status {status}: {why}; name a file in a folder that is there" in done.stderr
+
+
 def test_agents_that_begin_at_once_take_no_cgroup_of_each_other(tmp_path: Path) -> None:
     """Each tries whether it may make one, under the same process id where each has namespaces of its own."""
     tree = Path("/sys/fs/cgroup")
