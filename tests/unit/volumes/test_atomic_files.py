@@ -109,3 +109,12 @@ def test_a_link_that_cannot_be_read_is_not_taken_for_none(
         with pytest.raises(OSError, match="Input/output error"):
             write_files(directory, content("new"))
     assert (tmp_path / "key").read_text() == "old"
+
+
+def test_a_link_to_nothing_is_no_content(tmp_path: Path, directory: int) -> None:
+    """As where somebody took the files away: the same ones are written again."""
+    write_files(directory, content("same"))
+    (tmp_path / "..data" / "key").unlink()
+    (tmp_path / "..data").resolve().rmdir()
+    assert write_files(directory, content("same"))
+    assert (tmp_path / "key").read_text() == "same"

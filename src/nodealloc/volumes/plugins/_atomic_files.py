@@ -87,13 +87,16 @@ def digest_of(files: Mapping[str, FileContent], group: int | None = None, /) -> 
 
 
 def _current(directory: int) -> str:
+    """The content that readers see, "" for none: somebody may have taken it away under its link."""
     try:
-        return os.readlink(_LINK, dir_fd=directory)
+        name = os.readlink(_LINK, dir_fd=directory)
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
     except OSError as error:
         # Nothing, or no link: anything else does not say that nobody reads what stands here.
         if error.errno in (errno.ENOENT, errno.EINVAL):
             return ""
         raise
+    return name
 
 
 def _replace(directory: int, name: str, files: Mapping[str, FileContent], group: int | None) -> None:
