@@ -7,10 +7,11 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 
 from nodealloc.dsw_asw import InlineExecutor
-from nodealloc.podspec import Json, Pod, Quantity, Volume
+from nodealloc.podspec import Json, Pod, Quantity, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_plugins import check_plugin
@@ -435,3 +436,26 @@ def test_mounts_inside_have_their_directories(tools: Tools) -> None:
     plugin.mount(volume, USE, "")
     assert (extra / "deep/kept").exists()
     assert (at / "mode").read_text() == "slow"
+
+
+def test_a_debug_container_finds_the_directories_of_its_mounts_inside(tools: Tools) -> None:
+    """What is mounted inside changes with the pod, also where no file does; what is there stays."""
+    manager, pods, _clock = tools.manager(tools.downward, EmptyDir(tools.root, tools.mounter))
+    volume: dict[str, Json] = {"downwardAPI": {"items": [item("name", "metadata.name")]}}
+    of = pod(volume)
+    of = attrs.evolve(of, volumes=(*of.volumes, Volume(name="o", kind="emptyDir")))
+    (app,) = of.containers
+
+    def with_mounts(*inside: str) -> Pod:
+        uses = [VolumeUse(name="o", path=f"/v/{path}") for path in inside]
+        debug = attrs.evolve(app, name="debug", volumes=(*app.volumes, *uses))
+        return attrs.evolve(of, ephemeral_containers=(debug,))
+
+    for now, there in ((of, set()), (with_mounts("x"), {"x"}), (with_mounts("y/z"), {"x", "y"})):
+        pods.put(now)
+        manager.pod_changed("uid")
+        settle(manager)
+        (at,) = [Path(one.path) for one in manager.volumes_of("uid") if one.name == "v"]
+        assert {one.name for one in at.iterdir() if one.is_dir() and one.name[0] != "."} == there
+    assert (at / "y" / "z").is_dir()
+    assert files(str(at)) == {"name": "web"}

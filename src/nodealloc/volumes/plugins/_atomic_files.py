@@ -51,7 +51,7 @@ def write_files(
         files: Relative path, whose first component does not begin with `..`, to content.
         group: That all of it belongs to and may read, as a pod's `fsGroup` asks; None for the agent's.
         folders: Relative paths of empty directories beside the files, for mounts inside; a file of
-            the same name comes first.
+            the same name comes first. Those that are there stay, for a container that runs with a mount.
 
     Returns:
         Whether anything changed.
@@ -70,7 +70,7 @@ def write_files(
         if group is not None:
             give_to_group(directory, group, writes=False)
         made = _make_folders(directory, files, folders, group)
-        return _tidy(directory, name, files, {_top_of(one) for one in folders}) or changed or made
+        return _tidy(directory, name, files) or changed or made
     finally:
         os.close(directory)
 
@@ -199,8 +199,8 @@ def _top_of(path: str) -> str:
     return path.split("/", 1)[0]
 
 
-def _tidy(directory: int, name: str, files: Mapping[str, FileContent], kept: Collection[str]) -> bool:
-    """Make the links that readers open, and remove what no longer belongs."""
+def _tidy(directory: int, name: str, files: Mapping[str, FileContent]) -> bool:
+    """Make the links that readers open, and remove what no longer belongs, but for directories of mounts."""
     tops = {_top_of(path) for path in files}
     changed = False
     for top in sorted(tops):
@@ -214,10 +214,16 @@ def _tidy(directory: int, name: str, files: Mapping[str, FileContent], kept: Col
         os.symlink(target, top, dir_fd=directory)
         changed = True
     for entry in os.listdir(directory):
-        if entry not in tops and entry not in kept and entry not in (_LINK, name):
+        if entry not in tops and entry not in (_LINK, name) and not _is_of_mounts(directory, entry):
             _remove(directory, entry)
             changed = True
     return changed
+
+
+def _is_of_mounts(directory: int, name: str) -> bool:
+    return not name.startswith("..") and stat.S_ISDIR(
+        os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    )
 
 
 def _remove(directory: int, name: str) -> None:

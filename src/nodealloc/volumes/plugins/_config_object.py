@@ -17,6 +17,7 @@ from nodealloc.volumes.plugins._files import (
     inner_mounts,
     key_items,
     mode_of,
+    revision_of,
 )
 from nodealloc.volumes.plugins._objects import ObjectFiles
 
@@ -78,9 +79,9 @@ class _ConfigObject:
         )
 
     def revision(self, spec: VolumeSpec, /) -> str:
-        """The object's version; "" for one that is absent and optional."""
+        """The version of the object, "" where it is absent, and where others are mounted inside."""
         found = self._objects.read(*_key(spec), optional=bool(spec.config.get("optional")))
-        return "" if found is None else found.version
+        return revision_of("" if found is None else found.version, spec)
 
     def fresh_s(self, spec: VolumeSpec, /) -> float | None:
         """As the store finds changes."""

@@ -18,6 +18,7 @@ from nodealloc.volumes.plugins._files import (
     inner_mounts,
     items_of,
     mode_of,
+    revision_of,
     united,
 )
 
@@ -69,8 +70,8 @@ class DownwardApi:
         )
 
     def revision(self, spec: VolumeSpec, /) -> str:
-        """Names what the files say."""
-        return digest_of(files_of(spec.config.get("files")))
+        """Names what the files say, and where others are mounted inside."""
+        return revision_of(digest_of(files_of(spec.config.get("files"))), spec)
 
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
         """Write the files; the same content again writes nothing."""

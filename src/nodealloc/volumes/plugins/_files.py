@@ -23,6 +23,7 @@ __all__ = [
     "key_items",
     "mode_of",
     "path_of",
+    "revision_of",
     "united",
 ]
 
@@ -84,6 +85,12 @@ class FileVolumes:
         if not found.pod_uid or found.block:
             return None
         return VolumeSpec(plugin=self._plugin, name=found.name, pod_uid=found.pod_uid)
+
+
+def revision_of(content: str, spec: VolumeSpec, /) -> str:
+    """Names the files, and where others are mounted inside, which takes directories."""
+    inner = spec.config.get(_INNER_MOUNTS)
+    return f"{content} {inner}" if inner else content
 
 
 def inner_mounts(pod: Pod, volume: str, /) -> Mapping[str, Json]:

@@ -21,6 +21,7 @@ from nodealloc.volumes.plugins._files import (
     key_items,
     mode_of,
     path_of,
+    revision_of,
     united,
 )
 from nodealloc.volumes.plugins._objects import ObjectFiles
@@ -108,8 +109,8 @@ class Projected:
         )
 
     def revision(self, spec: VolumeSpec, /) -> str:
-        """Names what all files say."""
-        return digest_of(self._files(spec, None))
+        """Names what all files say, and where others are mounted inside."""
+        return revision_of(digest_of(self._files(spec, None)), spec)
 
     def fresh_s(self, spec: VolumeSpec, /) -> float | None:
         """As the stores find changes, and tokens are renewed."""
