@@ -131,6 +131,7 @@ class _Parts:
         once_known: dict[str, Callable[[], object]] = {
             "cgroups": self.cgroups.settle,
             "folders": lambda: self.folders.settle(self._known),
+            "links of logs": self.runtime.settle,
         }
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard

@@ -15,6 +15,7 @@ from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import (
     ContainerConfig,
+    ContainerRecord,
     ContainerReport,
     ImageRecord,
     NoSuchRecordError,
@@ -58,6 +59,23 @@ class LoggedRuntime(RuntimeLayer):
         self._listing_images = threading.Lock()
         self._logs: dict[str, tuple[Path, Path | None]] = {}
         self._folders = _PodFolders()
+
+    def settle(self) -> None:
+        """Remove links to logs of containers that went while nobody was here.
+
+        Raises:
+            RetryableError: The runtime does not list its containers now.
+            OSError: A link cannot be removed.
+        """
+        if self._links is None:
+            return
+        dead = [one for one in self._links.glob(f"*{_SUFFIX}") if one.is_symlink() and not one.exists()]
+        # Asked once the links were listed, so that no container comes in between.
+        listed = self.below.listing().pods.values() if dead else ()
+        kept = {_link_name(one) for pod in listed for one in pod.containers}
+        for one in dead:
+            if one.name not in kept:
+                one.unlink(missing_ok=True)
 
     @override
     def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
@@ -129,10 +147,13 @@ class LoggedRuntime(RuntimeLayer):
             return
         has_begun = record.state is not RunState.CREATED and report.reason != "StartError"
         if self._links is not None and has_begun:
-            pod = record.pod
-            name = f"{pod.name}_{pod.namespace}_{record.name}-{record.id}"
-            link = _linked(self._links / f"{name[: _LONGEST_NAME - len(_SUFFIX)]}{_SUFFIX}", log)
+            link = _linked(self._links / _link_name(record), log)
         self._logs[record.id] = log, link
+
+
+def _link_name(record: ContainerRecord) -> str:
+    name = f"{record.pod.name}_{record.pod.namespace}_{record.name}-{record.id}"
+    return f"{name[: _LONGEST_NAME - len(_SUFFIX)]}{_SUFFIX}"
 
 
 def _log_of(report: ContainerReport) -> Path | None:

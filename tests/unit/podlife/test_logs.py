@@ -216,3 +216,26 @@ def test_a_folder_of_links_that_is_away_keeps_nobody_from_looking(tmp_path: Path
     logged.remove_container(made)
     assert (fake.logs / f"{made}.log").is_dir()
     assert not [*(tmp_path / "links").iterdir()]
+
+
+def test_links_of_containers_that_went_unseen_are_taken_away(tmp_path: Path) -> None:
+    """While nobody was here; not those of containers that are listed, nor what is no link to a log."""
+    fake, links = Writing.below(tmp_path), tmp_path / "links"
+    links.mkdir()
+    logged = LoggedRuntime(fake, links=links)
+    where = attrs.evolve(box("u"), pod=PodIdentity(uid="u", namespace="n" * 63, name="p" * 180))
+    made = logged.create_container(logged.run_sandbox(where), APP, where)
+    logged.start_container(made)
+    (fake.logs / f"{made}.log").touch()
+    logged.inspect("u")
+    (mine,) = links.iterdir()
+    (fake.logs / f"{made}.log").unlink()  # put aside, and not opened anew yet
+    (fake.logs / "other.log").touch()
+    for name, to in (("gone_n_app-1.log", "gone.log"), ("old_n_app-2.log", "other.log"), ("own", "gone.log")):
+        (links / name).symlink_to(fake.logs / to)
+    (links / "file.log").touch()
+    later = LoggedRuntime(fake, links=links)
+    later.settle()
+    assert {one.name for one in links.iterdir()} == {mine.name, "old_n_app-2.log", "own", "file.log"}
+    LoggedRuntime(fake).settle()
+    LoggedRuntime(fake, links=tmp_path / "none").settle()
