@@ -19,7 +19,7 @@ __all__ = ["amount_faults", "keyed_field_fault", "variable_faults", "version_fau
 
 _FIELD: Final = re.compile(
     r"metadata\.(name|namespace|uid|(labels|annotations)\['[^']+'\])"
-    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
+    r"|spec\.(nodeName|host|serviceAccountName)|status\.(hostIPs?|podIPs?)"
 )
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _AMOUNT: Final = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)")

@@ -262,6 +262,7 @@ FIELDS = {
     "metadata.labels['none']": "",
     "metadata.annotations['note']": "x",
     "spec.nodeName": "n1",
+    "spec.host": "n1",
     "spec.serviceAccountName": "runner",
     "status.hostIP": "192.0.2.7",
     "status.hostIPs": "192.0.2.7",

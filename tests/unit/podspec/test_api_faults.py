@@ -247,6 +247,7 @@ def test_what_is_refused_is_named_with_its_place(fields: dict[str, Any], where: 
         {"app": {"ports": [{"containerPort": 80, "name": "http"}]}, "hostNetwork": True},
         _variable(fieldRef={"fieldPath": "metadata.labels['app']"}),
         _variable(fieldRef={"fieldPath": "status.podIPs"}),
+        _variable(fieldRef={"fieldPath": "spec.host"}),
         _variable(resourceFieldRef={"resource": "limits.hugepages-2Mi"}),
         _variable(resourceFieldRef={"resource": "limits.cpu", "divisor": "0.001"}),
         _variable(resourceFieldRef={"resource": "limits.memory", "divisor": "1024Ki"}),

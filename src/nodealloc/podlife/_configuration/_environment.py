@@ -71,6 +71,7 @@ def field_value(path: str, pod: Pod, node: NodeSettings, addresses: PodAddresses
     """
     plain = {
         "spec.nodeName": pod.node_name or node.name,
+        "spec.host": pod.node_name or node.name,  # as it was called first; an API server takes it still
         "spec.serviceAccountName": pod.service_account_name,
         "status.hostIP": next(iter(addresses.host_ips), ""),
         "status.hostIPs": ",".join(addresses.host_ips),
