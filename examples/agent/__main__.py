@@ -20,6 +20,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -143,6 +144,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         app_armor=has_app_armor(),
         rules=rules.admission,
     )
+    fresh = partial(node_settings, config, plan, root=root, logs=chosen.logs)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(_store(root, chosen.store))
         runtime, cpusets = _runtime(chosen, config, root, driver.layout)
@@ -153,7 +155,8 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
             driver=driver,
             store=store,
             root=root,
-            settings=node_settings(config, plan, root=root, logs=chosen.logs),
+            settings=fresh(),
+            fresh=fresh,
             node_ip=chosen.node_ip,
             status=chosen.status or root / "status.jsonl",
             links=chosen.links,

@@ -78,6 +78,7 @@ class Place:
         store: Remembers.
         root: Holds `pods` and the plugins' sockets.
         settings: What all pods get.
+        fresh: Says that anew, as name servers and hosts change; None where they stay.
         node_ip: Of the node.
         status: File of what pods are told to be.
         links: Folder of links to logs; None for none.
@@ -94,6 +95,7 @@ class Place:
     settings: NodeSettings
     node_ip: str
     status: Path
+    fresh: Callable[[], NodeSettings] | None = None
     links: Path | None = None
     others: Mapping[str, Source] = attrs.field(factory=dict[str, Source])
     wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
@@ -313,8 +315,10 @@ class _Parts:
     def _configuring(self) -> GrantedConfiguration:
         image, host_ips = partial(ImageFacts.of, self.runtime), (self.place.node_ip,)
         source = object_variables(self.place.objects)
+        alone, fresh = self.rules.standalone, self.place.fresh
         whole = NodeConfiguration(
-            attrs.evolve(self.place.settings, as_kubelet=self.rules.standalone),
+            attrs.evolve(self.place.settings, as_kubelet=alone),
+            fresh=None if fresh is None else lambda: attrs.evolve(fresh(), as_kubelet=alone),
             image=image,
             source=source,
             files=PodFiles(),

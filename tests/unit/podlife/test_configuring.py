@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import (
@@ -20,13 +21,14 @@ from nodealloc.podlife import (
     PodFiles,
     PodRecord,
     PodRunOptions,
+    SandboxConfigError,
 )
 from nodealloc.podlife._configuration import termination_message
 from nodealloc.podlife._configuration._container import message_path
 from nodealloc.podspec import Container, MessagePolicy, Pod, SecurityContext, ValueFrom, Variable
 from nodealloc.podspec._network import HostAlias
 from nodealloc.podspec._variables import FieldRef
-from nodealloc.runtime import ContainerRecord, ContainerReport, PodReport, RunState
+from nodealloc.runtime import ContainerRecord, ContainerReport, DnsConfig, PodReport, RunState
 from nodealloc.testing.podlife import check_configures
 
 NODE = NodeSettings(name="n1", memory_capacity_bytes=1 << 30)
@@ -66,6 +68,36 @@ def test_what_preparations_give_is_joined() -> None:
         (7,),
     )
     assert (db.env, db.resources.cpus) == ({"A": "all"}, None)
+
+
+def test_a_pod_gets_the_name_servers_and_hosts_that_its_node_has_by_then(tmp_path: Path) -> None:
+    """Nodes move between networks; where nobody can tell, a sandbox waits, and a container does not."""
+    node = attrs.evolve(NODE, pods_directory=str(tmp_path))
+    told: list[NodeSettings | Exception] = [
+        attrs.evolve(node, resolver=DnsConfig(servers=("192.0.2.1",))),
+        attrs.evolve(node, hosts="192.0.2.7 n1\n"),
+        OSError("no hosts"),
+        ConfigurationError("resolvConf: gone"),
+    ]
+
+    def fresh() -> NodeSettings:
+        found = told.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    configuration = NodeConfiguration(node, fresh=fresh, files=PodFiles())
+    dns = configuration.sandbox(WEB, 0, {}).dns
+    assert dns is not None
+    assert dns.servers == ("192.0.2.1",)
+    shared = attrs.evolve(WEB, host_network=True)
+    for attempt in (0, 1):
+        (tmp_path / "u" / "etc-hosts").unlink(missing_ok=True)
+        report = PodReport(uid="u")
+        configuration.container(PodRecord(pod=shared), shared.containers[0], attempt, "i", report)
+        assert "192.0.2.7 n1" in (tmp_path / "u" / "etc-hosts").read_text()
+    with pytest.raises(SandboxConfigError, match="resolvConf: gone"):
+        configuration.sandbox(WEB, 0, {})
 
 
 def test_a_pod_with_the_nodes_network_has_its_addresses() -> None:

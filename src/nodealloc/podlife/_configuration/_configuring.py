@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from nodealloc import _attrs as attrs
 from nodealloc._addresses import told_addresses
+from nodealloc._arguments import check
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import NodeallocError
 from nodealloc.podlife._configuration._container import container_config, linux_resources, sub_paths_of
 from nodealloc.podlife._configuration._dns import hosts_file
 from nodealloc.podlife._configuration._environment import variables_of
-from nodealloc.podlife._configuration._errors import ContainerConfigError, RootForbiddenError
-from nodealloc.podlife._configuration._node import ContainerRunOptions, ImageFacts, PodAddresses
+from nodealloc.podlife._configuration._errors import (
+    ContainerConfigError,
+    RootForbiddenError,
+    SandboxConfigError,
+)
+from nodealloc.podlife._configuration._node import (
+    ContainerRunOptions,
+    ImageFacts,
+    NodeSettings,
+    PodAddresses,
+)
 from nodealloc.podlife._configuration._sandbox_config import sandbox_config
 from nodealloc.podspec import is_static
 
 if TYPE_CHECKING:
     from nodealloc.podlife._configuration._files import PodFiles
-    from nodealloc.podlife._configuration._node import EnvironmentSource, NodeSettings
+    from nodealloc.podlife._configuration._node import EnvironmentSource
     from nodealloc.podlife._record import PodRecord
     from nodealloc.podspec import Container, Pod
     from nodealloc.runtime import ContainerConfig, LinuxResources, PodReport, SandboxConfig
@@ -72,6 +83,8 @@ class NodeConfiguration:
         files: Makes the files that containers mount; None where somebody else does.
         host_ips: The node's addresses.
         sub_paths: Binds parts of volumes; None where a preparation gives them, or nobody does.
+        fresh: Says `node` anew as a sandbox or a container is made, since name servers and hosts of a
+            machine change. Where it raises, a sandbox waits. None where they stay.
     """
 
     @typed
@@ -85,6 +98,7 @@ class NodeConfiguration:
         files: PodFiles | None = None,
         host_ips: tuple[str, ...] = (),
         sub_paths: SubPaths | None = None,
+        fresh: Callable[[], NodeSettings] | None = None,
     ) -> None:
         self._node = node
         self._image = image or _bare
@@ -93,10 +107,15 @@ class NodeConfiguration:
         self._files = files
         self._host_ips = host_ips
         self._sub_paths = sub_paths
+        self._fresh = fresh
 
     def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
         """What a pod's sandbox is made from; raises `SandboxConfigError`."""
         given = _options_given(provided)
+        try:
+            self._renew()
+        except (NodeallocError, OSError) as error:
+            raise SandboxConfigError(str(error)) from error
         return sandbox_config(
             pod,
             attempt=attempt,
@@ -111,6 +130,9 @@ class NodeConfiguration:
     ) -> ContainerConfig:
         """What a container is made from; raises `ContainerConfigError`. The files that it mounts are made."""
         pod, given = record.pod, _options_given(record.provided)
+        # Its pod has name servers by now: a container does not wait for those of the next one.
+        with contextlib.suppress(NodeallocError, OSError):
+            self._renew()
         own_ips = told_addresses(self._ips_of(pod, report), self._host_ips)
         hosts = hosts_file(pod, own_ips, self._node)
         addresses = PodAddresses(pod_ips=own_ips, host_ips=self._host_ips)
@@ -142,6 +164,11 @@ class NodeConfiguration:
         return linux_resources(
             record.pod, container, self._node, _options_of(_options_given(record.provided), container)
         )
+
+    def _renew(self) -> None:
+        if self._fresh is not None:
+            found = self._fresh()
+            self._node = check("NodeConfiguration: fresh", found, NodeSettings, "a NodeSettings")
 
     def _ips_of(self, pod: Pod, report: PodReport) -> tuple[str, ...]:
         """Its own or its node's; a kubelet without an API server tells those of the node to nobody."""
