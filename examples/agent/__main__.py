@@ -84,8 +84,8 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--root", type=_folder, default=Path("build/agent"), help="folder of all that is kept"
     )
-    parser.add_argument("--logs", type=Path, help="folder of logs (default: below --root)")
-    parser.add_argument("--links", type=Path, help="folder of links to each container's log")
+    parser.add_argument("--logs", type=_folder, help="folder of logs (default: below --root)")
+    parser.add_argument("--links", type=_folder, help="folder of links to each container's log")
     parser.add_argument(
         "--runtime", choices=("containerd", "processes"), help="default: by the configuration"
     )
@@ -123,13 +123,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     named = named_machine(chosen.machine or "/sys")
     for note in named.notes:
         print(f"not known: {note}", flush=True)
-    root = Path(os.path.realpath(chosen.root))
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"--root {root}: {error.strerror}; name a folder that can be made"
-        ) from error
+    root = _made("--root", chosen.root)
     tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
     driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
     plan = NodePlan.of(
@@ -144,7 +138,8 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         app_armor=has_app_armor(),
         rules=rules.admission,
     )
-    fresh = partial(node_settings, config, plan, root=root, logs=chosen.logs)
+    logs = _made("--logs", chosen.logs) if chosen.logs else None
+    fresh = partial(node_settings, config, plan, root=root, logs=logs)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(_store(root, chosen.store))
         runtime, cpusets = _runtime(chosen, config, root, driver.layout)
@@ -159,7 +154,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
             fresh=fresh,
             node_ip=chosen.node_ip,
             status=chosen.status or root / "status.jsonl",
-            links=chosen.links,
+            links=_made("--links", chosen.links) if chosen.links else None,
         )
         try:
             agent = wiring(config, plan, place, rules)
@@ -173,6 +168,18 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         print(f"agent: runs until it is interrupted; statuses of pods go to {place.status}", flush=True)
         _until_told_to_stop()
     return 0
+
+
+def _made(option: str, folder: Path) -> Path:
+    """A folder that is made where it is not there yet."""
+    path = Path(os.path.realpath(folder))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{option} {path}: {error.strerror}; name a folder that can be made"
+        ) from error
+    return path
 
 
 def _until_told_to_stop() -> None:

@@ -116,6 +116,22 @@ def test_what_contradicts_the_machine_is_named(tmp_path: Path, fields: dict[str,
     assert "Traceback" not in done.stderr
 
 
+def test_folders_of_logs_and_links_are_made_or_named(tmp_path: Path) -> None:
+    """Relative ones begin where it was called; without them it would write no log, or no link, in silence."""
+    config = configuration(tmp_path, staticPodPath=str(tmp_path))
+    words = ("--config", config, "--root", tmp_path / "root", "--machine", "1 socket x 2 cores, memory=4Gi")
+    logs, links = (os.path.relpath(tmp_path / name, ROOT) for name in ("logs", "a/links"))
+    # A place of statuses that is none ends it once all else is there.
+    done = call("examples.agent", *words, "--logs", logs, "--links", links, "--status", tmp_path)
+    assert f"--status {tmp_path}: Is a directory" in done.stderr, done.stderr
+    assert (tmp_path / "logs").is_dir()
+    assert (tmp_path / "a" / "links").is_dir()
+    for option in ("--logs", "--links"):
+        done = call("examples.agent", *words, option, config)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+        assert f"{option} {config}: File exists; name a folder that can be made" in done.stderr
+
+
 def test_a_place_of_statuses_that_is_none_is_named(tmp_path: Path) -> None:
     """With the option and what to do."""
     words = ("--config", configuration(tmp_path, staticPodPath=str(tmp_path)), "--root", tmp_path / "root")
