@@ -16,6 +16,7 @@ from nodealloc.runtime import (
     LinuxResources,
     Propagation,
     PullCredentials,
+    RuntimeRefusedError,
     SandboxConfig,
     SecurityProfile,
 )
@@ -79,7 +80,32 @@ def encode_run(config: SandboxConfig, /) -> bytes:
 
 
 def encode_create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig, /) -> bytes:
-    """A container that is to be made."""
+    """A container that is to be made.
+
+    Raises:
+        RuntimeRefusedError: Something in it is no text, as of a secret with other bytes in a variable.
+    """
+    try:
+        return _create(sandbox_id, config, sandbox)
+    except UnicodeEncodeError:
+        named = [f"variable {key}" for key, value in config.env.items() if not _is_text(value)]
+        reason = (
+            f"{named[0] if named else 'a field of it'} holds bytes that are no UTF-8, which a runtime cannot "
+            "be told; mount them as a file, or write them as base64"
+        )
+    # Outside, so that the first error, which shows the bytes, does not go along.
+    raise RuntimeRefusedError("CreateContainer", "INVALID_ARGUMENT", reason)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _create(sandbox_id: str, config: ContainerConfig, sandbox: SandboxConfig) -> bytes:
     made = wire.ContainerConfig(
         metadata=wire.ContainerMetadata(name=config.name, attempt=config.attempt),
         image=wire.ImageSpec(image=config.image, user_specified_image=config.image_name),

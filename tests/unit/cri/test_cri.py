@@ -435,6 +435,19 @@ def security_of(config: ContainerConfig, box: SandboxConfig) -> wire.LinuxContai
     return wire.CreateContainerRequest.FromString(data).config.linux.security_context
 
 
+def test_bytes_that_are_no_text_are_refused_by_the_name_of_their_variable() -> None:
+    """As a secret may have them: the protocol carries text alone, and the error shows none of it."""
+    box = SandboxConfig(pod=WEB)
+    env = {"A": "fine", "TOKEN": "se\udccfcret"}
+    config = ContainerConfig(name="app", image="i", env=env, args=("se\udccfcret",))
+    with pytest.raises(RuntimeRefusedError, match="variable TOKEN holds bytes that are no UTF-8") as caught:
+        encode_create("s", config, box)
+    assert "cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    with pytest.raises(RuntimeRefusedError, match="a field of it holds bytes that are no UTF-8"):
+        encode_create("s", attrs.evolve(config, env={}), box)
+
+
 def test_a_profile_of_app_armor_is_told_in_both_forms() -> None:
     """There are runtimes that know the old one alone."""
     app, box = ContainerConfig(name="app", image="i"), SandboxConfig(pod=WEB)

@@ -167,7 +167,7 @@ class _Reader:
     def _secret(self, name: str) -> Mapping[str, str] | None:
         if name not in self._secrets:
             data = self._asked("secret", name).secret(self._pod.namespace, name)
-            # Bytes that are no text reach the program as they are.
+            # Bytes that are no text reach the program as they are, where the runtime can be told them.
             self._secrets[name] = (
                 None if data is None else {k: v.decode("utf-8", "surrogateescape") for k, v in data.items()}
             )
