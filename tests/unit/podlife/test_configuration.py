@@ -661,8 +661,14 @@ def test_a_node_without_cluster_servers_gives_its_own() -> None:
     found = pod_dns(pod(), bare)
     assert (found.config.servers, found.lacks_cluster_dns) == (("192.0.2.1",), True)
     assert not pod_dns(pod(dnsPolicy="Default"), bare).lacks_cluster_dns
-    none = pod_dns(pod(dnsPolicy="Default"), attrs.evolve(NODE, resolver=None)).config
-    assert (none.servers, none.searches) == (("127.0.0.1",), (".",))
+    alone = attrs.evolve(NODE, resolver=None)
+    for host_ips, servers in (
+        ((), ("127.0.0.1",)),
+        (("fd00::7",), ("::1",)),
+        (("192.0.2.7", "fd00::7"), ("127.0.0.1", "::1")),
+    ):
+        none = pod_dns(pod(dnsPolicy="Default"), alone, host_ips=host_ips).config
+        assert (none.servers, none.searches) == (servers, (".",))
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,14 @@ def test_a_pod_gets_the_name_servers_and_hosts_that_its_node_has_by_then(tmp_pat
         configuration.sandbox(WEB, 0, {})
 
 
+def test_a_pod_of_a_node_without_a_resolver_asks_itself() -> None:
+    """Of the families of addresses that the node has."""
+    alone = attrs.evolve(NODE, resolver=None)
+    dns = NodeConfiguration(alone, host_ips=("fd00::7",)).sandbox(WEB, 0, {}).dns
+    assert dns is not None
+    assert dns.servers == ("::1",)
+
+
 def test_a_pod_with_the_nodes_network_has_its_addresses() -> None:
     """The runtime reports none of its own."""
     configuration = NodeConfiguration(NODE, host_ips=("192.0.2.7",))

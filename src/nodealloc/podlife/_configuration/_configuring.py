@@ -123,6 +123,7 @@ class NodeConfiguration:
             cgroup_parent=next((one.cgroup_parent for one in reversed(given) if one.cgroup_parent), ""),
             handler=next((one.handler for one in reversed(given) if one.handler), ""),
             groups=tuple(group for one in given for group in one.groups),
+            host_ips=self._host_ips,
         )
 
     def container(

@@ -23,7 +23,7 @@ _LONGEST_SEARCH: Final = 253
 _LONGEST_HOSTNAME: Final = 63
 _LONGEST_KERNEL_NAME: Final = 64
 _CLUSTER_OPTIONS: Final = ("ndots:5",)
-_LOOPBACK: Final = DnsConfig(servers=("127.0.0.1",), searches=(".",))
+_LOOPBACK: Final = "127.0.0.1"
 
 
 @attrs.frozen(kw_only=True)
@@ -42,15 +42,20 @@ class PodDns:
 
 
 @typed
-def pod_dns(pod: Pod, node: NodeSettings, /) -> PodDns:
+def pod_dns(pod: Pod, node: NodeSettings, /, *, host_ips: Sequence[str] = ()) -> PodDns:
     """Name servers, domains and options of a pod.
 
     The pod's `dnsConfig` is added to what its policy gives; resolvers take 3 name
     servers, 32 domains and 2,048 characters of them.
 
+    Args:
+        pod: Whose.
+        node: Where it is.
+        host_ips: The node's addresses: where it has no resolver, a pod asks itself by one of each.
+
     Source: kubelet ``network/dns/dns.go``.
     """
-    base, lacks = _by_policy(pod, node)
+    base, lacks = _by_policy(pod, node, host_ips)
     added = pod.dns_config
     servers, searches, options = base.servers, base.searches, base.options
     if added is not None:
@@ -66,9 +71,9 @@ def pod_dns(pod: Pod, node: NodeSettings, /) -> PodDns:
     )
 
 
-def _by_policy(pod: Pod, node: NodeSettings) -> tuple[DnsConfig, bool]:
+def _by_policy(pod: Pod, node: NodeSettings, host_ips: Sequence[str]) -> tuple[DnsConfig, bool]:
     policy = pod.dns_policy
-    host = node.resolver or _LOOPBACK
+    host = node.resolver or _itself(host_ips)
     if policy is DnsPolicy.NONE:
         return DnsConfig(), False
     wants_cluster = policy is DnsPolicy.CLUSTER_FIRST_WITH_HOST_NET or (
@@ -80,6 +85,12 @@ def _by_policy(pod: Pod, node: NodeSettings) -> tuple[DnsConfig, bool]:
     if domain := node.cluster_domain:
         searches = _once((f"{pod.namespace}.svc.{domain}", f"svc.{domain}", domain, *searches))
     return DnsConfig(servers=node.cluster_dns, searches=searches, options=_CLUSTER_OPTIONS), False
+
+
+def _itself(host_ips: Sequence[str]) -> DnsConfig:
+    """A resolver that finds no names."""
+    servers = tuple("::1" if ":" in one else _LOOPBACK for one in host_ips)
+    return DnsConfig(servers=servers or (_LOOPBACK,), searches=(".",))
 
 
 def _once(words: Sequence[str]) -> tuple[str, ...]:

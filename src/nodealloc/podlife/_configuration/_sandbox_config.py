@@ -32,6 +32,7 @@ def sandbox_config(
     cgroup_parent: str = "",
     handler: str = "",
     groups: tuple[int, ...] = (),
+    host_ips: tuple[str, ...] = (),
 ) -> SandboxConfig:
     """What a pod's sandbox is made from.
 
@@ -42,6 +43,7 @@ def sandbox_config(
         cgroup_parent: The pod's cgroup as its driver names it; "" for the runtime's own choice.
         handler: Of the pod's runtime class, "" for the default one.
         groups: Further groups, of the pod's volumes.
+        host_ips: The node's addresses, which say how a pod asks itself for names.
 
     Raises:
         SandboxConfigError: The pod's host name is too long, or it asks for what no port here has.
@@ -61,7 +63,7 @@ def sandbox_config(
         host_ipc=pod.host_ipc,
         shares_pid=pod.share_process_namespace,
         handler=handler,
-        dns=pod_dns(pod, node).config,
+        dns=pod_dns(pod, node, host_ips=host_ips).config,
         sysctls={one.dotted: one.value for one in asked.sysctls} if asked else {},
         privileged=any(_is_privileged(one) for one in (*pod.all_containers, *pod.ephemeral_containers)),
         labels=pod.labels,
