@@ -42,6 +42,7 @@ from nodealloc.podlife._configuration import (
     PodRunOptions,
     SandboxConfigError,
     container_config,
+    pod_dns,
     sandbox_config,
 )
 from nodealloc.podlife._credentials import SecretCredentials
@@ -127,6 +128,7 @@ __all__ = [
     "explain_plan",
     "plan_housekeeping",
     "plan_pod",
+    "pod_dns",
     "record_from_checkpoint",
     "sandbox_config",
     "stop_timeout_s",

@@ -22,6 +22,7 @@ from nodealloc.podlife import (
     PodRecord,
     PodRunOptions,
     SandboxConfigError,
+    pod_dns,
 )
 from nodealloc.podlife._configuration import termination_message
 from nodealloc.podlife._configuration._container import message_path
@@ -98,6 +99,19 @@ def test_a_pod_gets_the_name_servers_and_hosts_that_its_node_has_by_then(tmp_pat
         assert "192.0.2.7 n1" in (tmp_path / "u" / "etc-hosts").read_text()
     with pytest.raises(SandboxConfigError, match="resolvConf: gone"):
         configuration.sandbox(WEB, 0, {})
+
+
+def test_what_does_not_fit_into_a_pods_resolver_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """A fourth name server is never asked; whoever wants to know it before asks by `pod_dns`."""
+    servers = tuple(f"192.0.2.{number}" for number in range(4))
+    node = attrs.evolve(NODE, resolver=DnsConfig(servers=servers))
+    NodeConfiguration(node).sandbox(WEB, 0, {})
+    (line,) = caplog.messages
+    assert line == "pod default/web: 192.0.2.3 does not fit into its resolv.conf, and is left out"
+    assert pod_dns(WEB, node).left_out == ("192.0.2.3",)
+    caplog.clear()
+    NodeConfiguration(NODE).sandbox(WEB, 0, {})
+    assert caplog.messages == []
 
 
 def test_a_pod_of_a_node_without_a_resolver_asks_itself() -> None:

@@ -14,7 +14,7 @@ from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.errors import NodeallocError
 from nodealloc.podlife._configuration._container import container_config, linux_resources, sub_paths_of
-from nodealloc.podlife._configuration._dns import hosts_file
+from nodealloc.podlife._configuration._dns import hosts_file, pod_dns
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import (
     ContainerConfigError,
@@ -116,6 +116,8 @@ class NodeConfiguration:
             self._renew()
         except (NodeallocError, OSError) as error:
             raise SandboxConfigError(str(error)) from error
+        for one in pod_dns(pod, self._node, host_ips=self._host_ips).left_out:
+            _log.warning("pod %s: %s does not fit into its resolv.conf, and is left out", pod.full_name, one)
         return sandbox_config(
             pod,
             attempt=attempt,
