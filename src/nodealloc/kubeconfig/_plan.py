@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, Self
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import wrong
+from nodealloc._arguments import named, wrong
 from nodealloc._typed import typed, typed_fields
 from nodealloc.admission import AppArmor, Chain, Rules, SysctlAllowList, chain_of, safe_sysctls
 from nodealloc.allocatable import Reservation, allocatable, usable_by_pods
@@ -112,7 +112,8 @@ class NodePlan:
         left = allocatable(whole, reservation, online=machine.online)
         usable = usable_by_pods(whole, reservation)
         pods = _pod_options(config, machine, usable, unified=unified, swap_bytes=swap_bytes)
-        sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
+        with named("allowedUnsafeSysctls"):
+            sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
         return cls(
             empty=_empty(config, machine, reservation, usable["memory"] - left["memory"]),
             view=NodeView(name=name, labels=_labels(name, architecture), allocatable=left),
@@ -177,9 +178,11 @@ def _tree(
 ) -> TreeOptions:
     words = [one for one in config.enforce_node_allocatable if one != "none"]
     levels = frozenset(word(Enforce, "enforceNodeAllocatable", one) for one in words)
+    with named("cgroupRoot"):
+        root = CgroupName.parse(config.cgroup_root).child("kubepods")
     limits = enforced_limits(capacity, reservation, Enforcement(levels=levels))
     return TreeOptions(
-        root=CgroupName.parse(config.cgroup_root).child("kubepods"),
+        root=root,
         # All pages that there are: a limit of as many holds nobody back, and needs a controller.
         root_limits=attrs.evolve(limits[Enforce.PODS], hugepage_bytes={}),
         pods=pods,

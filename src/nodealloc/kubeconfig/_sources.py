@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from nodealloc._arguments import named
 from nodealloc._typed import typed
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import Clock, Executor
@@ -77,7 +78,9 @@ def _configured(config: KubeletConfig, node_name: str, rules: Rules) -> Mapping[
         )
     if config.static_pod_url:
         headers = config.static_pod_url_header
-        found["http"] = HttpSource(
-            config.static_pod_url, node_name=node_name, headers=headers, is_lenient=not rules.keeps_unreadable
-        )
+        lenient = not rules.keeps_unreadable
+        with named("staticPodURL"):
+            found["http"] = HttpSource(
+                config.static_pod_url, node_name=node_name, headers=headers, is_lenient=lenient
+            )
     return found

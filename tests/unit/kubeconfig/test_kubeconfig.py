@@ -634,6 +634,32 @@ def test_pods_come_from_the_folder_of_the_configuration_and_go_on_as_the_same(tm
     assert set(Remembered.read(store).editions) == {"file"}
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"staticPodURL": "ftp://x/y"}, "staticPodURL: ftp://x/y: expected an address"),
+        (
+            {"staticPodURL": "http://x/y", "staticPodURLHeader": {"A b": ["c"]}},
+            "staticPodURL: headers: 'A b'",
+        ),
+        ({"cgroupRoot": "a b"}, "cgroupRoot: .*'a b' has blanks"),
+        ({"allowedUnsafeSysctls": ["x y"]}, "allowedUnsafeSysctls: sysctl pattern 'x y' is none"),
+    ],
+)
+def test_what_cannot_be_used_is_named_by_its_field(
+    tmp_path: Path, fields: dict[str, object], words: str
+) -> None:
+    """As the document has it: who reads the error looks there."""
+    found = config(tmp_path, **fields)
+
+    def use() -> None:
+        pod_sources(found, node_name="n1", others={"api": FakeSource()}, executor=InlineExecutor()).close()
+        planned(found, tmp_path)
+
+    with pytest.raises(ConfigurationError, match=words):
+        use()
+
+
 def test_pods_come_from_somewhere_and_from_each_name_once(tmp_path: Path) -> None:
     """No source of the caller's is dropped for one of the configuration's."""
     with pytest.raises(ConfigurationError, match="come from nowhere; set staticPodPath"):
