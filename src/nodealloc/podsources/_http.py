@@ -36,9 +36,11 @@ def _check_address(url: str) -> None:
 
 def _check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
-        if not _HEADER.fullmatch(name) or not (value.isprintable() or value.isspace()):
+        if not _HEADER.fullmatch(name):
+            raise ConfigurationError(f"headers: {name!r} is no header; write letters, digits and '-'")
+        if not (value.isprintable() or value.isspace()):  # it may be a secret, and is not shown
             raise ConfigurationError(
-                f"headers: {name!r}: {value!r} is no header; write one line of printable text"
+                f"headers: the value of {name!r} is none; write one line of printable text"
             )
 
 

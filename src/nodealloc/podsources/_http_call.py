@@ -80,7 +80,8 @@ class HttpCalls:
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], *, deadline_s: float, max_bytes: int) -> None:
-        self._url, self._headers = url, headers
+        # The library takes a character for each byte; they are sent as UTF-8.
+        self._url, self._headers = url, {k: v.encode().decode("latin-1") for k, v in headers.items()}
         self._deadline_s, self._max_bytes = deadline_s, max_bytes
         self._call = HttpCall()
         self._opener: OpenerDirector = build_opener(

@@ -840,6 +840,16 @@ def test_headers_stay_with_the_host_that_they_are_for(onward: tuple[str, type[On
         assert kind.asked == [("/on", "secret"), ("/there", sent)]
 
 
+def test_a_header_is_sent_as_utf8_and_shown_to_nobody(onward: tuple[str, type[Onward]]) -> None:
+    """As Go writes it; what stands in one may be a token."""
+    address, kind = onward
+    HttpSource(f"http://{address}/there", headers={"Authorization": ["\u20ac"]}).read(ManualCancel())
+    assert [sent and sent.encode("latin-1").decode() for _, sent in kind.asked] == ["\u20ac"]
+    with pytest.raises(ConfigurationError, match="headers: the value of 'Authorization' is none") as caught:
+        HttpSource("http://host/", headers={"Authorization": ["Bearer s3cret\n"]})
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "location",
     [
