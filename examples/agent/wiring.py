@@ -78,7 +78,7 @@ class Place:
         store: Remembers.
         root: Holds `pods` and the plugins' sockets.
         settings: What all pods get.
-        fresh: Says that anew, as name servers and hosts change; None where they stay.
+        fresh: Says that anew, of which name servers and hosts count; None where they stay.
         node_ip: Of the node.
         status: File of what pods are told to be.
         links: Folder of links to logs; None for none.
@@ -315,10 +315,9 @@ class _Parts:
     def _configuring(self) -> GrantedConfiguration:
         image, host_ips = partial(ImageFacts.of, self.runtime), (self.place.node_ip,)
         source = object_variables(self.place.objects)
-        alone, fresh = self.rules.standalone, self.place.fresh
         whole = NodeConfiguration(
-            attrs.evolve(self.place.settings, as_kubelet=alone),
-            fresh=None if fresh is None else lambda: attrs.evolve(fresh(), as_kubelet=alone),
+            attrs.evolve(self.place.settings, as_kubelet=self.rules.standalone),
+            fresh=self.place.fresh,
             image=image,
             source=source,
             files=PodFiles(),

@@ -75,7 +75,7 @@ def test_a_pod_gets_the_name_servers_and_hosts_that_its_node_has_by_then(tmp_pat
     """Nodes move between networks; where nobody can tell, a sandbox waits, and a container does not."""
     node = attrs.evolve(NODE, pods_directory=str(tmp_path))
     told: list[NodeSettings | Exception] = [
-        attrs.evolve(node, resolver=DnsConfig(servers=("192.0.2.1",))),
+        attrs.evolve(node, name="other", resolver=DnsConfig(servers=("192.0.2.1",))),
         attrs.evolve(node, hosts="192.0.2.7 n1\n"),
         OSError("no hosts"),
         ConfigurationError("resolvConf: gone"),
@@ -87,7 +87,8 @@ def test_a_pod_gets_the_name_servers_and_hosts_that_its_node_has_by_then(tmp_pat
             raise found
         return found
 
-    configuration = NodeConfiguration(node, fresh=fresh, files=PodFiles())
+    mine = attrs.evolve(node, services={"A": "x"})
+    configuration = NodeConfiguration(mine, fresh=fresh, files=PodFiles())
     dns = configuration.sandbox(WEB, 0, {}).dns
     assert dns is not None
     assert dns.servers == ("192.0.2.1",)
@@ -95,7 +96,8 @@ def test_a_pod_gets_the_name_servers_and_hosts_that_its_node_has_by_then(tmp_pat
     for attempt in (0, 1):
         (tmp_path / "u" / "etc-hosts").unlink(missing_ok=True)
         report = PodReport(uid="u")
-        configuration.container(PodRecord(pod=shared), shared.containers[0], attempt, "i", report)
+        found = configuration.container(PodRecord(pod=shared), shared.containers[0], attempt, "i", report)
+        assert found.env["A"] == "x", "nothing else of it counts"
         assert "192.0.2.7 n1" in (tmp_path / "u" / "etc-hosts").read_text()
     with pytest.raises(SandboxConfigError, match="resolvConf: gone"):
         configuration.sandbox(WEB, 0, {})

@@ -83,8 +83,9 @@ class NodeConfiguration:
         files: Makes the files that containers mount; None where somebody else does.
         host_ips: The node's addresses.
         sub_paths: Binds parts of volumes; None where a preparation gives them, or nobody does.
-        fresh: Says `node` anew as a sandbox or a container is made, since name servers and hosts of a
-            machine change. Where it raises, a sandbox waits. None where they stay.
+        fresh: Says `node` anew as a sandbox or a container is made: its resolver and hosts count, which
+            change on a machine, and nothing else of it. Where it raises, a sandbox waits. None where
+            they stay.
     """
 
     @typed
@@ -170,8 +171,8 @@ class NodeConfiguration:
 
     def _renew(self) -> None:
         if self._fresh is not None:
-            found = self._fresh()
-            self._node = check("NodeConfiguration: fresh", found, NodeSettings, "a NodeSettings")
+            now = check("NodeConfiguration: fresh", self._fresh(), NodeSettings, "a NodeSettings")
+            self._node = attrs.evolve(self._node, resolver=now.resolver, hosts=now.hosts)
 
     def _ips_of(self, pod: Pod, report: PodReport) -> tuple[str, ...]:
         """Its own or its node's; a kubelet without an API server tells those of the node to nobody."""
