@@ -176,9 +176,8 @@ def _made(option: str, folder: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(
-            f"{option} {path}: {error.strerror}; name a folder that can be made"
-        ) from error
+        remedy = "name a folder that can be made"
+        raise ConfigurationError(f"{option} {path}: {error.strerror}; {remedy}") from error
     return path
 
 

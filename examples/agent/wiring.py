@@ -42,6 +42,7 @@ from nodealloc.podlife import (
     PodFacts,
     PodFiles,
     PodLives,
+    SecretCredentials,
     TerminationMessages,
 )
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer
@@ -120,6 +121,7 @@ class _Parts:
     ) -> None:
         self.config, self.plan, self.place, self.rules, self.stage = config, plan, place, rules, stage
         self.was = Remembered.read(place.store, now=stage.now())
+        self.variables = object_variables(place.objects)
         self.node: NodeAllocator = node_of(plan, place.store)
         self.runtime = LoggedRuntime(place.runtime, links=place.links)
         self.facts: World[str, PodFacts] = World("facts of pods")
@@ -283,6 +285,7 @@ class _Parts:
                 # Mounts of a machine's own take a few milliseconds; by hand nobody mounts meanwhile.
                 mounting_s=0.05 if stage.executor is None else 0.0,
             ),
+            credentials=None if self.variables is None else SecretCredentials(self.variables),
             probes=self.probing.verdicts,
             told=self.told if self.rules.status.ready_falls_first else None,
             sources=self.sources,
@@ -314,12 +317,11 @@ class _Parts:
 
     def _configuring(self) -> GrantedConfiguration:
         image, host_ips = partial(ImageFacts.of, self.runtime), (self.place.node_ip,)
-        source = object_variables(self.place.objects)
         whole = NodeConfiguration(
             attrs.evolve(self.place.settings, as_kubelet=self.rules.standalone),
             fresh=self.place.fresh,
             image=image,
-            source=source,
+            source=self.variables,
             files=PodFiles(),
             host_ips=host_ips,
             sub_paths=self.volumes.sub_paths,

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+import pytest
+
 from examples.agent.build import say_outages
+from examples.agent.simulated import agent
+from examples.agent.wiring import Place
 from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.podlife import PodLives, SecretCredentials
 from nodealloc.runtime import RuntimeWatch
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.runtime import FakeContainerRuntime
+from nodealloc.testing.simulation.node import NodeSimulation
+from nodealloc.testing.volume_sources import FakeConfigSource
+from nodealloc.volumes.plugins import PodObjects
 
 
 def test_an_outage_of_the_runtime_is_said_once_and_its_end_too() -> None:
@@ -32,3 +43,22 @@ def test_an_outage_of_the_runtime_is_said_once_and_its_end_too() -> None:
     assert "/run/x.sock: nothing is there; it is asked again until it answers" in first
     assert back == "runtime: it answers again"
     assert "/run/x.sock: nobody listens there" in again
+
+
+@pytest.mark.parametrize("has_secrets", [True, False])
+def test_images_are_fetched_as_the_secrets_of_pods_say(
+    monkeypatch: pytest.MonkeyPatch, *, has_secrets: bool
+) -> None:
+    """Where there are secrets to ask for: whoever joins the agent to an API server has them."""
+    given: list[object] = []
+
+    def lives(*args: Any, **options: Any) -> PodLives:
+        given.append(options.get("credentials"))
+        return PodLives(*args, **options)
+
+    objects = PodObjects(secrets=FakeConfigSource() if has_secrets else None)
+    monkeypatch.setattr("examples.agent.wiring.PodLives", lives)
+    monkeypatch.setattr("examples.agent.simulated.Place", partial(Place, objects=objects))
+    with NodeSimulation(0, agent) as node:
+        node.built()
+        assert [isinstance(one, SecretCredentials) for one in given] == [has_secrets]
