@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import attrs
@@ -223,6 +224,20 @@ def test_hosts_and_last_words_are_made_where_they_are_mounted(tmp_path: Path) ->
     words.write_text("bye")
     configuration.container(RECORD, app, 0, "i", REPORT)
     assert words.read_text() == "bye"
+
+
+def test_a_hosts_file_for_which_there_is_no_room_is_told(tmp_path: Path) -> None:
+    """As on a disk that is nearly full: no pod is given a part of it, and it is made whole later."""
+    node, hosts = attrs.evolve(NODE, pods_directory=str(tmp_path)), "127.0.0.1\tlocalhost\n10.1.0.5\tweb\n"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            PodFiles().make(WEB, WEB.containers[0], 0, node=node, hosts=hosts)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    PodFiles().make(WEB, WEB.containers[0], 0, node=node, hosts=hosts)
+    assert (tmp_path / "u" / "etc-hosts").read_text() == hosts
 
 
 def test_a_container_that_must_not_be_root_leaves_its_folder(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def _check_is_file(path: str | Path, descriptor: int) -> None:
 def _write(path: Path, data: bytes | None, mode: int) -> None:
     """Have a file with this in it; with None whatever is in it stays."""
     descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
-    with open(descriptor, "r+b", buffering=0) as file:  # noqa: PTH123 - a descriptor
+    # With a buffer, which is written as a whole or with an error: a disk that is nearly full takes a part.
+    with open(descriptor, "r+b") as file:  # noqa: PTH123 - a descriptor
         _check_is_file(path, descriptor)
         os.fchmod(descriptor, mode)
         if data is not None and file.read(len(data) + 1) != data:
