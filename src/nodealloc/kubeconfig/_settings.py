@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 from typing import Final
 
+from nodealloc._plain_file import open_plain
 from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 from nodealloc.kubeconfig._configuration import KubeletConfig
@@ -42,7 +44,7 @@ def node_settings(
         cluster_dns=config.cluster_dns,
         cluster_domain=config.cluster_domain,
         resolver=None if resolver is None else DnsConfig.of_resolv_conf(resolver),
-        hosts=_text(Path("/etc/hosts")),
+        hosts=_text("/etc/hosts"),
         allocatable=plan.view.allocatable,
         pods_directory=str(root / "pods"),
         logs_directory=str(logs or config.pod_logs_dir or root / "logs"),
@@ -53,7 +55,7 @@ def node_settings(
 
 def _resolver(path: str) -> str:
     try:
-        return Path(path).read_text(errors="replace")
+        return _read(path)
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError) and path == _RESOLVER:
             return ""
@@ -64,9 +66,14 @@ def _resolver(path: str) -> str:
         ) from error
 
 
-def _text(path: Path) -> str:
+def _text(path: str) -> str:
     """A file that is not there says nothing."""
     try:
-        return path.read_text(errors="replace")
+        return _read(path)
     except OSError:
         return ""
+
+
+def _read(path: str) -> str:
+    with os.fdopen(open_plain(path), encoding="utf-8", errors="replace") as file:
+        return file.read()

@@ -605,9 +605,11 @@ def test_a_resolver_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("nodealloc.kubeconfig._settings._RESOLVER", str(resolver))
     found = node_settings(named, planned(named, tmp_path), root=tmp_path)
     assert found.resolver == DnsConfig()
-    resolver.mkdir()
-    with pytest.raises(ConfigurationError, match="Is a directory"):
-        node_settings(named, planned(named, tmp_path), root=tmp_path)
+    for make in (Path.mkdir, os.mkfifo):  # a pipe would be waited for by whoever makes a pod
+        make(resolver)
+        with pytest.raises(ConfigurationError, match="no regular file; name a file such as"):
+            node_settings(named, planned(named, tmp_path), root=tmp_path)
+        resolver.rmdir() if resolver.is_dir() else resolver.unlink()
 
 
 def test_pods_come_from_the_folder_of_the_configuration_and_go_on_as_the_same(tmp_path: Path) -> None:
