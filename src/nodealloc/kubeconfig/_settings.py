@@ -17,6 +17,7 @@ from nodealloc.runtime import DnsConfig
 
 __all__ = ["node_settings"]
 
+_HOSTS: Final = "/etc/hosts"
 _RESOLVER: Final = "/etc/resolv.conf"
 """Where nobody named one; a machine without it has no name servers."""
 
@@ -44,7 +45,7 @@ def node_settings(
         cluster_dns=config.cluster_dns,
         cluster_domain=config.cluster_domain,
         resolver=None if resolver is None else DnsConfig.of_resolv_conf(resolver),
-        hosts=_text("/etc/hosts"),
+        hosts=_text(_HOSTS),
         allocatable=plan.view.allocatable,
         pods_directory=str(root / "pods"),
         logs_directory=str(logs or config.pod_logs_dir or root / "logs"),

@@ -198,6 +198,7 @@ def affine(*expressions: dict[str, Any], key: str = "matchExpressions") -> Pod:
         ("Exists", "zone", [], True), ("Exists", "gone", [], False),
         ("DoesNotExist", "gone", [], True), ("DoesNotExist", "zone", [], False),
         ("Gt", "generation", ["4"], True), ("Gt", "generation", ["5"], False), ("Gt", "zone", ["1"], False),
+        ("Gt", "gone", ["1"], False),
         ("Lt", "generation", ["6"], True), ("Gt", "generation", ["-1"], True),
     ],
 )  # fmt: skip

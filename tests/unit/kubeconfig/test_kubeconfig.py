@@ -605,6 +605,8 @@ def test_a_resolver_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("nodealloc.kubeconfig._settings._RESOLVER", str(resolver))
     found = node_settings(named, planned(named, tmp_path), root=tmp_path)
     assert found.resolver == DnsConfig()
+    monkeypatch.setattr("nodealloc.kubeconfig._settings._HOSTS", str(tmp_path / "hosts"))
+    assert node_settings(named, planned(named, tmp_path), root=tmp_path).hosts == ""
     for make in (Path.mkdir, os.mkfifo):  # a pipe would be waited for by whoever makes a pod
         make(resolver)
         with pytest.raises(ConfigurationError, match="no regular file; name a file such as"):
