@@ -23,7 +23,7 @@ from nodealloc.podsources import (
     mirror_of,
     successor,
 )
-from nodealloc.podspec import Container, Pod, is_mirror, is_static
+from nodealloc.podspec import Container, Pod, Toleration, is_mirror, is_static
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.conformance import _podsources as replayer
 
@@ -206,6 +206,20 @@ def test_static_and_mirror_pods_are_told_apart() -> None:
     assert not is_static(api)
     with pytest.raises(ConfigurationError, match="default/web is not static"):
         mirror_of(api)
+
+
+def test_an_api_server_takes_and_keeps_a_mirror() -> None:
+    """It is its node's, as NodeRestriction asks, and no taint has it removed while its pod runs on."""
+    owned = {"metadata.ownerReferences": [{"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "j"}]}
+    static = say(MergedUpdates(), SourceOp.SET, a_pod(node_name="n1", carried=owned)).merged.by_uid()["u"]
+    mirror = mirror_of(static, node_uid="n")
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n", "controller": True}
+    assert mirror.carried["metadata.ownerReferences"] == [owner]
+    assert mirror.tolerations == (Toleration(operator="Exists", effect="NoExecute"),)
+    assert mirror_of(attrs.evolve(static, tolerations=mirror.tolerations)).tolerations == mirror.tolerations
+    assert mirror_of(static).carried == static.carried
+    with pytest.raises(ConfigurationError, match="of no node"):
+        mirror_of(attrs.evolve(static, node_name=""), node_uid="n")
 
 
 def test_nameless_pods_and_sources_are_refused() -> None:
