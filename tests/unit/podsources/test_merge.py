@@ -17,11 +17,9 @@ from nodealloc.podsources import (
     PodUpdate,
     Rules,
     SourceOp,
-    Unfinished,
     is_mirror_of,
     merge_update,
     mirror_of,
-    successor,
 )
 from nodealloc.podspec import Container, Pod, Toleration, is_mirror, is_static
 from nodealloc.testing.conformance import Row, read_rows
@@ -256,14 +254,3 @@ def test_an_edit_of_a_pod_that_ended_makes_a_new_one() -> None:
     assert ended.ended("default/other") == ended.ended(pod.full_name) == ended
     assert ended.read((a_pod(),))[1][0].uid == "u"
     assert ended.read((a_pod(image="web:2"),))[1][0].uid != "u"
-
-
-def test_a_successor_waits_for_everyone_before_it() -> None:
-    """Who is not ending yet is told to; the wanted one runs when all are gone, and only once."""
-    two = (Unfinished(uid="a", is_ending=True), Unfinished(uid="b"))
-    waiting = successor(a_pod(), two)
-    assert (waiting.runs, waiting.end, waiting.waits_for) == (None, ("b",), ("a", "b"))
-    assert successor(a_pod(), ()).runs == a_pod()
-    assert successor(a_pod(), (Unfinished(uid="u"),)).runs == a_pod()
-    assert successor(a_pod(), (Unfinished(uid="u", is_ending=True),)).runs is None
-    assert successor(None, (Unfinished(uid="u"),)).end == ("u",)
