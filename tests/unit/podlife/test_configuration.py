@@ -699,6 +699,15 @@ def test_a_sandbox_of_what_no_port_has_is_refused() -> None:
         sandbox_config(pod(hostUsers=False), attempt=0, node=NODE)
 
 
+def test_a_runtime_class_that_nobody_looked_up_is_refused() -> None:
+    """Whoever asks to run apart from the machine does not run without; a preparation gives the handler."""
+    asks = pod(runtimeClassName="kata")
+    for node in (NODE, attrs.evolve(NODE, as_kubelet=True)):
+        with pytest.raises(SandboxConfigError, match="'kata': nothing here says its handler"):
+            sandbox_config(asks, attempt=0, node=node)
+        assert sandbox_config(asks, attempt=0, node=node, handler="kata-qemu").handler == "kata-qemu"
+
+
 def test_who_names_users_is_refused_as_by_a_kubelet() -> None:
     """Whatever a static pod says; of the API's pods who asks for a name space of users."""
     strict = attrs.evolve(NODE, as_kubelet=True)

@@ -44,11 +44,17 @@ def sandbox_config(
         groups: Further groups, of the pod's volumes.
 
     Raises:
-        SandboxConfigError: The pod's host name is too long, or it asks for what no port here has.
+        SandboxConfigError: The pod's host name is too long, it asks for what no port here has, or
+            for a runtime class whose handler nobody gave.
 
     Source: kubelet ``kuberuntime_sandbox.go``.
     """
     _check_users(pod, node)
+    if pod.runtime_class_name and not handler:
+        raise SandboxConfigError(
+            f"runtimeClassName {pod.runtime_class_name!r}: nothing here says its handler; have a preparation "
+            "give PodRunOptions(handler=...), or leave it out"
+        )
     asked = pod.security_context
     return SandboxConfig(
         pod=PodIdentity.of(pod),
