@@ -2,7 +2,7 @@
 
 - A *quantity* is an exact amount (`500m`, `2Gi`), whatever its size.
 - A *request* is what a container is sure to get, a *limit* what it may use at
-  most; a request that is missing follows the limit.
+  most; a request that is missing in a manifest follows the limit.
 - A *sidecar* is an init container that keeps running (`restartPolicy: Always`).
 
     >>> pod = Pod.from_manifest({
