@@ -16,6 +16,7 @@ from nodealloc.cgroups import (
     CgroupBusyError,
     CgroupFs,
     CgroupName,
+    LimitRefusedError,
     Limits,
     QosTree,
     TreeOptions,
@@ -29,7 +30,7 @@ from nodealloc.podfacts import PodLife
 from nodealloc.podlife import PodRunOptions, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
-from nodealloc.testing.dsw_asw import ManualCancel
+from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
 from nodealloc.testing.volumes import FakeMounter
@@ -111,6 +112,43 @@ def test_who_asked_while_a_round_failed_is_served_by_one_of_his_own(tree: Tree) 
     waiting.join(20.0)
     assert isinstance(answers[0], Provided)
     assert tree.has(other)
+
+
+class OfV1(CgroupFs):
+    """v1 takes no quota below that of a cgroup further down."""
+
+    def apply(self, name: CgroupName, limits: Limits, /) -> None:
+        """See `CgroupFs.apply`."""
+        quota_us = limits.cpu_quota_us
+        for child in self.children(name):
+            below = self.read(child)
+            if quota_us and below and quota_us < (below.cpu_quota_us or 0):
+                path = f"/sys/fs/cgroup/cpu{name}/cpu.cfs_quota_us"
+                raise LimitRefusedError(name, path, str(quota_us), errno.EINVAL)
+        super().apply(name, limits)
+
+
+def test_an_edit_that_lowers_a_quota_comes_in_before_its_containers_are_resized(tmp_path: Path) -> None:
+    """v1 refuses the pod's until then: it is lowered when they have been, and all else at once."""
+    made = stand_in(tmp_path, version=1)
+    tree = Tree(tmp_path, driver=OfV1(made.layout, files=made._files))
+    clock = VirtualClock()
+    cgroups = CgroupPreparer(QosTree(tree.driver, tree.options, clock=clock), (), lambda: ())
+
+    def asking(cpus: int) -> Pod:
+        app = attrs.evolve(APP, requests=resources({"cpu": cpus}), limits=resources({"cpu": cpus}))
+        return attrs.evolve(WEB, containers=(app,))
+
+    name = pod_name(tree.options.root, WEB)
+    for cpus, of_container, of_pod in ((2, 2, 2), (1, 2, 2), (1, 1, 1)):
+        if tree.has(WEB):
+            quota_us = of_container * 100_000
+            tree.driver.apply(name.child("app"), Limits(cpu_quota_us=quota_us, cpu_period_us=100_000))
+        clock.advance(60.0)
+        assert isinstance(cgroups.make_ready(asking(cpus), NOW), Provided)
+        found = tree.driver.read(name)
+        assert found is not None
+        assert (found.cpu_quota_us, found.cpu_shares) == (of_pod * 100_000, cpus * 1024)
 
 
 def test_no_cgroup_is_touched_before_it_is_known_what_runs(tree: Tree) -> None:
