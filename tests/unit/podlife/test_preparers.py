@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -149,6 +150,36 @@ def test_an_edit_that_lowers_a_quota_comes_in_before_its_containers_are_resized(
         found = tree.driver.read(name)
         assert found is not None
         assert (found.cpu_quota_us, found.cpu_shares) == (of_pod * 100_000, cpus * 1024)
+
+
+@pytest.mark.parametrize("is_new_agent", [False, True])
+def test_what_runs_goes_on_when_an_edit_changes_the_class_of_its_pod(tree: Tree, is_new_agent: bool) -> None:
+    """Its cgroup of before stays, with the limits that the pod has now, until the pod goes."""
+    cgroups = tree.preparer()
+    assert isinstance(cgroups.make_ready(WEB, NOW), Provided)
+    had = pod_name(tree.options.root, WEB)
+    process = subprocess.Popen(["/bin/sleep", "100"])
+    try:
+        tree.driver.attach(had, process.pid)
+        amounts = resources({"cpu": 2, "memory": "64Mi"})
+        edited = attrs.evolve(WEB, containers=(attrs.evolve(APP, requests=amounts, limits=amounts),))
+        tree.running = ("web",)
+        cgroups = tree.preparer(WEB) if is_new_agent else cgroups
+        answer = cgroups.make_ready(edited, NOW)
+        assert isinstance(answer, Provided)
+        assert isinstance(answer.value, PodRunOptions)
+        assert answer.value.cgroup_parent == "/kubepods/podweb"
+        assert process.poll() is None
+        found = [tree.driver.read(name) for name in (had, CgroupName.parse("/kubepods/podweb"))]
+        assert [one and one.memory_bytes for one in found] == [64 << 20, 64 << 20]
+        assert isinstance(tree.preparer(edited).make_ready(edited, NOW), Provided)
+        assert process.poll() is None
+        assert cgroups.take_back(edited, NOW) is None
+        assert process.wait(10.0) == -9
+        assert [tree.has(one) for one in (WEB, edited)] == [False, False]
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_no_cgroup_is_touched_before_it_is_known_what_runs(tree: Tree) -> None:

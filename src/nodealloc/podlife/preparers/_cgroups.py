@@ -73,7 +73,9 @@ class CgroupPreparer:
             self._gone.add(pod.uid)
         report = self._round()
         name = pod_name(self._tree.options.root, pod)
-        left = [] if report is None else [one for one in report.removals if one.name == name]
+        # By its last part: an edit may have changed the class that it stands in.
+        removals = () if report is None else report.removals
+        left = [one for one in removals if one.name.parts[-1] == name.parts[-1]]
         if report is None or any(one.state is not RemovalState.REMOVED for one in left):
             return NotYet(blocker="cgroups", message=f"{name} is being removed", after_s=_SOON_S)
         return None
