@@ -708,6 +708,17 @@ def test_a_runtime_class_that_nobody_looked_up_is_refused() -> None:
         assert sandbox_config(asks, attempt=0, node=node, handler="kata-qemu").handler == "kata-qemu"
 
 
+def test_who_wants_no_groups_of_its_image_is_refused() -> None:
+    """A runtime gives them; a kubelet, in which the field is off, lets the pod have them."""
+    strict = pod(securityContext={"supplementalGroupsPolicy": "Strict"})
+    with pytest.raises(SandboxConfigError, match="supplementalGroupsPolicy: Strict asks for no groups"):
+        sandbox_config(strict, attempt=0, node=NODE)
+    merging = pod(securityContext={"supplementalGroupsPolicy": "Merge"})
+    kubelet = attrs.evolve(NODE, as_kubelet=True)
+    assert sandbox_config(merging, attempt=0, node=NODE) == sandbox_config(pod(), attempt=0, node=NODE)
+    assert sandbox_config(strict, attempt=0, node=kubelet).pod.name == "web"
+
+
 def test_who_names_users_is_refused_as_by_a_kubelet() -> None:
     """Whatever a static pod says; of the API's pods who asks for a name space of users."""
     strict = attrs.evolve(NODE, as_kubelet=True)

@@ -56,6 +56,11 @@ def sandbox_config(
             "give PodRunOptions(handler=...), or leave it out"
         )
     asked = pod.security_context
+    if asked is not None and asked.supplemental_groups_policy == "Strict" and not node.as_kubelet:
+        raise SandboxConfigError(
+            "supplementalGroupsPolicy: Strict asks for no groups of the image, which no port here can do; "
+            "write Merge, or leave it out"
+        )
     return SandboxConfig(
         pod=PodIdentity.of(pod),
         attempt=attempt,
