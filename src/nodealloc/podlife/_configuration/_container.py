@@ -12,7 +12,7 @@ from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError
 from nodealloc.podlife._configuration._node import ContainerRunOptions, PodAddresses
 from nodealloc.podlife._configuration._security import security_of
-from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
+from nodealloc.podlife._definitions import MOUNTS_ANNOTATION, RESOURCES_ANNOTATION, Definitions
 from nodealloc.podspec import HASH_ANNOTATION
 from nodealloc.podspec._expansion import expand, unresolved
 from nodealloc.runtime import (
@@ -255,6 +255,7 @@ def _annotations(pod: Pod, container: Container, made: Definitions) -> dict[str,
         _MESSAGE_POLICY: container.termination_message_policy.value,
         HASH_ANNOTATION: made.ours.get(name, ""),
         RESOURCES_ANNOTATION: made.resources.get(name, ""),
+        MOUNTS_ANNOTATION: made.mounts.get(name, ""),
     }
     if pod.deletion_grace_period_seconds is not None:
         words[_DELETION_GRACE] = str(pod.deletion_grace_period_seconds)

@@ -12,6 +12,7 @@ from nodealloc.podfacts import PodIdentity, Transport
 from nodealloc.podlife._configuration._dns import hostname_of, pod_dns
 from nodealloc.podlife._configuration._errors import SandboxConfigError
 from nodealloc.podlife._configuration._security import pod_groups
+from nodealloc.podlife._definitions import SANDBOX_ANNOTATION, sandbox_hash
 from nodealloc.podspec import Container, Pod, ProfileType, effective_limits, effective_requests, is_static
 from nodealloc.runtime import LinuxResources, PortMapping, SandboxConfig, SecurityProfile
 
@@ -76,7 +77,7 @@ def sandbox_config(
         sysctls={one.dotted: one.value for one in asked.sysctls} if asked else {},
         privileged=any(_is_privileged(one) for one in (*pod.all_containers, *pod.ephemeral_containers)),
         labels=pod.labels,
-        annotations=pod.annotations,
+        annotations={**pod.annotations, SANDBOX_ANNOTATION: sandbox_hash(pod)},
         ports=tuple(port for one in _serving(pod, node) for port in _ports(one)),
         user=asked.run_as_user if asked else None,
         group=_group(asked, node),
