@@ -69,7 +69,7 @@ def host_ports_of(pod: Pod, /, *, sidecars: bool = True) -> frozenset[HostPort]:
     """Ports of the node that a pod takes for as long as it runs.
 
     Args:
-        pod: One on the host network takes what its containers listen on.
+        pod: Its ports with a `host_port`; a manifest on the node's network is read with one for each.
         sidecars: Whether those of sidecars count; what other init containers
             listen on is free again before the pod is up, and never counts.
     """
