@@ -40,13 +40,7 @@ def host_ports(pod: Row) -> Iterator[HostPort]:
 
 def seen(pod: Row) -> PodOnNode:
     """A manifest as a pod that is there."""
-    spec, metadata = part(pod, "spec"), part(pod, "metadata")
-    return PodOnNode.of(
-        Pod.from_manifest(pod),
-        host_ports=host_ports(pod),
-        priority=cast("int", spec.get("priority") or 0),
-        static="kubernetes.io/config.source" in part(metadata, "annotations"),
-    )
+    return PodOnNode.of(Pod.from_manifest(pod), host_ports=host_ports(pod))
 
 
 def view_of(row: Row) -> NodeView:

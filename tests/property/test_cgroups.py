@@ -123,7 +123,7 @@ def test_stand_in_keeps_what_is_not_asked(asked: list[Limits], version: int) -> 
 
 @given(before=cgroup_pods(), after=cgroup_pods())
 def test_one_round_converges(before: list[Pod], after: list[Pod]) -> None:
-    """From any tree, one round leaves nothing to do, nobody's cgroup, and no drift."""
+    """From any tree, one round leaves nothing to do, no cgroup of a pod that is gone, and no drift."""
     driver = FakeCgroups()
     tree = QosTree(driver, TreeOptions(root=ROOT))
     tree.reconcile(before)
@@ -134,7 +134,9 @@ def test_one_round_converges(before: list[Pod], after: list[Pod]) -> None:
     assert not again.removals
     assert len(driver.calls) == calls
     assert tree.observe() == ()
-    assert set(driver.tree) - {CgroupName()} == set(desired_tree(after, TreeOptions(root=ROOT)))
+    there = {one.uid for one in after}
+    had = {pod_name(ROOT, one) for one in before if one.uid in there}
+    assert set(driver.tree) - {CgroupName()} == had | set(desired_tree(after, TreeOptions(root=ROOT)))
 
 
 @given(some=cgroup_pods())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from nodealloc.podsources import Editions, Rules, Unfinished, successor
+from nodealloc.podsources import Editions, Rules
 from nodealloc.podspec import Container, Pod
 
 DEPTH = 8
@@ -60,12 +60,19 @@ def after(life: Life, act: str, rules: Rules) -> Life | None:
         gone |= {ending[0][0]}
     editions, listed = editions.read(() if manifest is None else (FORMS[manifest],), rules=rules)
     wanted = listed[0] if listed else None
-    answer = successor(wanted, [Unfinished(uid=uid, is_ending=ending) for uid, _, ending in left])
-    left = tuple((uid, form, ending or uid in answer.end) for uid, form, ending in left)
-    if answer.runs is not None and answer.runs.uid not in gone and manifest is not None:
-        left = ((answer.runs.uid, manifest, False),)
+    left = _of_one_name(wanted, manifest, left, gone)
     known = tuple((name, one) for name, one in editions.by_name.items())
     return Life(editions, known, manifest, newest, stays_ended, left, gone)
+
+
+def _of_one_name(
+    wanted: Pod | None, manifest: int | None, left: tuple[tuple[str, int, bool], ...], gone: frozenset[str]
+) -> tuple[tuple[str, int, bool], ...]:
+    """What an agent does with a name: one pod of it at a time, and none whose uid is gone."""
+    uid = None if wanted is None else wanted.uid
+    if any(ending or one != uid for one, _, ending in left):
+        return tuple((one, form, ending or one != uid) for one, form, ending in left)
+    return left if uid is None or uid in gone or manifest is None else ((uid, manifest, False),)
 
 
 def lives(rules: Rules) -> Iterator[tuple[tuple[str, ...], Life]]:

@@ -23,6 +23,7 @@ from nodealloc.cgroups import (
     PodOptions,
     ProcessGoneError,
     QosTree,
+    QuotaInUseError,
     ReadOnlyError,
     RemovalState,
     Spelling,
@@ -31,10 +32,12 @@ from nodealloc.cgroups import (
     container_limits,
     container_name,
     launch,
+    pod_name,
 )
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.cgroups import check_cgroup_driver, check_process_driver, check_tree_reader
+from nodealloc.testing.dsw_asw import VirtualClock
 from tests.real.cgroups_here import driver_here, own_root, switches_as_before
 
 pytestmark = pytest.mark.real
@@ -116,6 +119,33 @@ def _control_files(driver: CgroupFs, name: CgroupName) -> dict[str, str]:
                 with contextlib.suppress(OSError):
                     found[str(path)] = path.read_text()
     return found
+
+
+def test_a_pods_quota_follows_those_of_its_containers(spelled: tuple[CgroupFs, CgroupName]) -> None:
+    """v2 lowers it at once; v1 takes none below a container's, and all else is written meanwhile."""
+    driver, top = spelled
+    root = top.child("kubepods")
+    cpu = driver.layout.mount_of("cpu")
+    assert cpu is not None
+    clock = VirtualClock()
+    manager = QosTree(driver, TreeOptions(root=root), clock=clock)
+    before = _pod("b-1", requests={"cpu": "2"}, limits={"cpu": "2"})
+    lowered = _pod("b-1", requests={"cpu": "1"}, limits={"cpu": "1"})
+    manager.reconcile([before])
+    of_pod, of_container = pod_name(root, before), container_name(root, before, before.containers[0])
+    driver.apply(of_container, container_limits(before.containers[0]))
+    report = manager.reconcile([lowered])
+    assert [type(one) for one in report.failed.values()] == [QuotaInUseError] * (cpu.version == 1)
+    found = driver.read(of_pod)
+    assert found is not None
+    assert (found.cpu_quota_us == 100_000) is (cpu.version == 2)
+    assert (found.cpu_shares or 0) <= 1024  # v2 keeps a weight
+    driver.apply(of_container, container_limits(lowered.containers[0]))
+    clock.advance(60.0)
+    assert manager.reconcile([lowered]).is_settled
+    found = driver.read(of_pod)
+    assert found is not None
+    assert found.cpu_quota_us == 100_000
 
 
 def test_pods_live_where_their_class_says(tree: tuple[CgroupFs, CgroupName]) -> None:

@@ -32,6 +32,8 @@ from nodealloc.verdicts import Admitted, NotYet, Refused
 __all__ = ["Resizes", "resized"]
 
 _RESIZED = frozenset({"cpu", "memory"})
+_EDITED = frozenset({*_RESIZED, "ephemeral-storage"})
+"""Of storage nobody holds a part, and no runtime is told."""
 _INFEASIBLE = "Infeasible"
 _ALIGNING = frozenset({PolicyName.RESTRICTED, PolicyName.SINGLE_NUMA_NODE})
 
@@ -86,7 +88,7 @@ def resized(
         raise ConfigurationError(
             f"pod {pod.full_name}: {view.name} does not have it; what does not run is admitted"
         )
-    fault = ("" if is_edit else _fault(there.pod, pod)) or _stays(there.pod, pod)
+    fault = _stays(there.pod, pod, _EDITED) if is_edit else _fault(there.pod, pod)
     if fault:
         return Refused(reason=_INFEASIBLE, message=fault)
     verdict = (chain or chain_of())(pod, view.without(pod.uid))
@@ -163,18 +165,18 @@ def _fault(before: Pod, after: Pod) -> str:
     old, new = qos_class(before), qos_class(after)
     if old is not new:
         return f"its QoS class would change from {old.value} to {new.value}; keep it, or start the pod anew"
-    return ""
+    return _stays(before, after, _RESIZED)
 
 
-def _stays(before: Pod, after: Pod) -> str:
-    """What is neither CPU nor memory and would change of a container; "" where nothing does."""
+def _stays(before: Pod, after: Pod, free: frozenset[str]) -> str:
+    """What would change of a container and is not free to; "" where nothing does."""
     there = {one.name: one for one in before.all_containers}
     for wants in after.all_containers:
         had = there.get(wants.name, wants)
-        names = {*had.requests, *wants.requests, *had.limits, *wants.limits} - _RESIZED
+        names = {*had.requests, *wants.requests, *had.limits, *wants.limits} - free
         for name in sorted(names):
             if had.requests.get(name) != wants.requests.get(name) or had.limits.get(name) != wants.limits.get(
                 name
             ):
-                return f"{name} of {wants.name} would change; only cpu and memory do so in place"
+                return f"{name} of {wants.name} would change; only {', '.join(sorted(free))} may, in place"
     return ""

@@ -39,6 +39,7 @@ from nodealloc.cgroups._errors import (
     MemoryInUseError,
     NoSuchTreeError,
     ProcessGoneError,
+    QuotaInUseError,
     ReadOnlyError,
     UnsupportedLimitError,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "ProcessDriver",
     "ProcessGoneError",
     "QosTree",
+    "QuotaInUseError",
     "ReadOnlyError",
     "RemovalState",
     "Spelling",

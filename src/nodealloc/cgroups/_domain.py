@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import enum
+import errno
 from collections.abc import Hashable
 from typing import Final
 
 from nodealloc import _attrs as attrs
-from nodealloc.cgroups._errors import CgroupAbsentError, CgroupBusyError, MemoryInUseError, Process
+from nodealloc.cgroups._convert import PERIOD_US
+from nodealloc.cgroups._errors import (
+    CgroupAbsentError,
+    CgroupBusyError,
+    LimitRefusedError,
+    MemoryInUseError,
+    Process,
+    QuotaInUseError,
+)
 from nodealloc.cgroups._life import CGROUP_LIFE, CgroupEvent, CgroupState
-from nodealloc.cgroups._limits import Limits
+from nodealloc.cgroups._limits import NO_LIMIT, Limits
 from nodealloc.cgroups._name import CgroupName
 from nodealloc.cgroups._ports import TreeDriver
 from nodealloc.cgroups._qos_tree import change_of
@@ -201,10 +210,27 @@ class Cgroups:
             if self.lost(error.name):
                 return Failed(error, again_after_s=0.0)  # it is made anew first
             raise
+        except LimitRefusedError as refused:
+            if not (task.is_known and self._lowers_quota(name, change, refused)):
+                raise
+            # Containers are changed once their pod may come in: what it waits for is their quota alone.
+            wanted_us = change.cpu_quota_us or 0
+            change = change.only(change.asked.keys() - {"cpu_quota_us"})
+            self._driver.apply(name, change)
+            return Failed(QuotaInUseError(name, wanted_us), known=Result(applied=change))
         if name == self._root or name in self._classes:
             self.above.put(name, CgroupState.PRESENT, by="apply")
         result = Result(applied=change)
         return result if fault is None else Failed(fault, known=result)
+
+    def _lowers_quota(self, name: CgroupName, change: Limits, refused: LimitRefusedError) -> bool:
+        """Whether v1 refused a quota that is less than before: it takes none below one further down."""
+        is_quota = refused.errno == errno.EINVAL and refused.path.endswith("/cpu.cfs_quota_us")
+        had, wanted_us = self._driver.read(name), change.cpu_quota_us
+        if not is_quota or had is None or wanted_us is None or had.cpu_quota_us is None:
+            return False
+        had_us, had_period_us = had.cpu_quota_us, had.cpu_period_us or PERIOD_US
+        return had_us == NO_LIMIT or wanted_us * had_period_us < had_us * (change.cpu_period_us or PERIOD_US)
 
     def _below_usage(self, name: CgroupName, change: Limits) -> MemoryInUseError | None:
         """A memory limit below what is used would have the kernel kill in the cgroup, or refuse."""

@@ -23,6 +23,7 @@ __all__ = [
     "NoSuchTreeError",
     "Process",
     "ProcessGoneError",
+    "QuotaInUseError",
     "ReadOnlyError",
     "UnsupportedLimitError",
     "refusal",
@@ -212,6 +213,23 @@ class MemoryInUseError(RetryableError):
         self.name = name
         self.wanted_bytes = wanted_bytes
         self.used_bytes = used_bytes
+
+
+class QuotaInUseError(RetryableError):
+    """A CPU quota below that of a cgroup further down, which v1 does not take; all else was written.
+
+    Attributes:
+        name: The cgroup.
+        wanted_us: The quota, in microseconds a period.
+    """
+
+    def __init__(self, name: CgroupName, wanted_us: int) -> None:
+        super().__init__(
+            f"cgroup {name}: quota of {wanted_us} µs wanted, a cgroup below it has more; lower that first",
+            after_s=1.0,
+        )
+        self.name = name
+        self.wanted_us = wanted_us
 
 
 _REASONS: Final = {

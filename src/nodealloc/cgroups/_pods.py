@@ -51,6 +51,7 @@ __all__ = [
 POD_PREFIX: Final = "pod"
 """A pod's cgroup is named by this and the pod's uid."""
 
+_NODE_CRITICAL: Final = "system-node-critical"
 _GUARANTEED_SCORE: Final = -997
 _BEST_EFFORT_SCORE: Final = 1000
 
@@ -233,20 +234,18 @@ def _swap(pod: Pod, container: Container, options: PodOptions, capacity: int) ->
 
 
 @typed
-def oom_score_adj(
-    pod: Pod, container: Container, /, *, memory_capacity_bytes: int, node_critical: bool = False
-) -> int:
+def oom_score_adj(pod: Pod, container: Container, /, *, memory_capacity_bytes: int) -> int:
     """Which container the kernel kills first when the node runs out of memory.
 
-    -997 for guaranteed and node-critical pods, 1000 for best-effort ones; in
-    between, the larger the part of the node's memory that is requested, the
-    safer. A sidecar is at least as safe as the pod's safest-to-lose container.
+    -997 for guaranteed pods and critical ones of the priority class
+    `system-node-critical`, 1000 for best-effort ones; in between, the larger the
+    part of the node's memory that is requested, the safer. A sidecar is at least
+    as safe as the pod's safest-to-lose container.
 
     Args:
         pod: Whose container.
         container: One of the pod's.
         memory_capacity_bytes: Of the node, above 0.
-        node_critical: Whether the pod is of the priority class `system-node-critical`.
 
     Raises:
         ConfigurationError: The node has no memory.
@@ -256,7 +255,8 @@ def oom_score_adj(
     if memory_capacity_bytes <= 0:
         raise ConfigurationError(f"memory_capacity_bytes {memory_capacity_bytes}: a node has some memory")
     qos = qos_class(pod)
-    if node_critical or qos is QosClass.GUARANTEED:
+    is_needed = pod.priority_class_name == _NODE_CRITICAL and is_critical(pod)
+    if is_needed or qos is QosClass.GUARANTEED:
         return _GUARANTEED_SCORE
     if qos is QosClass.BEST_EFFORT:
         return _BEST_EFFORT_SCORE

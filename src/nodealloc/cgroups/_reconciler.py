@@ -104,7 +104,9 @@ class QosTree:
         """Have the tree fit these pods from now on: create, update, and remove the others.
 
         The first call also reads what is there: limits that are right already
-        are not written, and pods' cgroups of an earlier life are removed.
+        are not written, and pods' cgroups of an earlier life are removed. A pod
+        whose class is another one now keeps the cgroup that it had, beside the new
+        one, until it goes.
 
         Args:
             pods: All pods that are to run, those that are ending included
@@ -135,8 +137,10 @@ class QosTree:
             if options is None:
                 self._adopt(wanted)
             self._followed = self.options
+            before = self._wanted
+            wanted |= self._of_other_classes(wanted, self._kept.snapshot() if options is None else before)
             wanted |= dict.fromkeys(self._left_alone(wanted), LEAVE)
-            before, self._wanted = self._wanted, wanted
+            self._wanted = wanted
             for name in [name for name in before if name not in wanted]:
                 self._desired.drop(name, by="follow")
             for name, limits in wanted.items():
@@ -195,6 +199,17 @@ class QosTree:
             if last is not None:
                 self._shares[pod.uid] = last
         return [share for _, _, share in self._shares.values()], refused
+
+    def _of_other_classes(
+        self, wanted: Mapping[CgroupName, object], there: Iterable[CgroupName]
+    ) -> dict[CgroupName, Limits]:
+        """What pods had before an edit changed their class: what runs there goes on, limited as its pod."""
+        found: dict[CgroupName, Limits] = {}
+        for name in there:
+            known = None if name in wanted else self._shares.get(pod_uid(self._root, name) or "")
+            if known is not None:
+                found[name] = known[2].limits
+        return found
 
     def _left_alone(self, wanted: Mapping[CgroupName, object]) -> Iterator[CgroupName]:
         """Cgroups of pods that can have none as they are, or of which nobody knows: what they had stays."""

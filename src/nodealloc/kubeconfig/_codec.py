@@ -28,12 +28,11 @@ _KIND: Final = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletC
 
 
 @typed
-def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> KubeletConfig:
+def read_kubelet_config(path: Path | str, /) -> KubeletConfig:
     """A configuration file, in YAML or JSON; relative paths in it begin in its folder.
 
     Args:
-        path: The file.
-        max_bytes: A larger one is refused unread.
+        path: The file, of 256 KiB at most.
 
     Raises:
         DecodeError: It cannot be read, is of another kind, or has fields that nothing here acts
@@ -44,13 +43,13 @@ def read_kubelet_config(path: Path | str, /, *, max_bytes: int = MAX_DOCUMENT_BY
     where = str(path)
     try:
         with open(path, "rb", opener=_opened) as file:
-            data = file.read(max_bytes + 1)
+            data = file.read(MAX_DOCUMENT_BYTES + 1)
     except (OSError, ValueError) as error:
         raise DecodeError(
             where, [Fault("$", f"cannot be read: {_why(error)}; name a configuration file")]
         ) from error
-    if len(data) > max_bytes:
-        reason = f"has more than {max_bytes} bytes; give max_bytes where it is to be read all the same"
+    if len(data) > MAX_DOCUMENT_BYTES:
+        reason = f"has more than {MAX_DOCUMENT_BYTES} bytes; name a configuration file"
         raise DecodeError(where, [Fault("$", reason)])
     documents = [one for one in documents_of(data, where) if one is not None]
     if len(documents) != 1 or not isinstance(documents[0], dict):

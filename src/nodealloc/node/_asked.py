@@ -10,7 +10,6 @@ from nodealloc.node._holdings import Held
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode
 from nodealloc.podspec import Json, Pod, Quantity
-from nodealloc.podspec._origin import comes_from_node
 from nodealloc.topology import Affinities, Claim, Holding, Workload, peak, workload_of
 
 __all__ = ["Asked", "known_pods", "with_ending"]
@@ -83,7 +82,7 @@ class Asked:
         """As others who are judged see it."""
         if self.pod is None:
             return _without_pod(self.workload, state)
-        return PodOnNode.of(self.pod, state=state, static=comes_from_node(self.pod))
+        return PodOnNode.of(self.pod, state=state)
 
 
 def known_pods(
@@ -112,7 +111,7 @@ def known_pods(
         except DecodeError as error:
             pod, unreadable[key] = None, str(error)
         if pod is not None:
-            pods.append(PodOnNode.of(pod, static=comes_from_node(pod)))
+            pods.append(PodOnNode.of(pod))
         elif record.workload.claims:
             pods.append(_without_pod(record.workload, LifeState.SYNCING))
         else:

@@ -23,7 +23,7 @@ A view grows by a pod at the same cost however many there are:
 
     >>> from nodealloc.podspec import Container, Pod, Quantity
     >>> web = Pod(uid="u", containers=(Container(name="app", requests={"cpu": Quantity.of(2)}),))
-    >>> view = NodeView(name="n1").with_pod(PodOnNode.of(web, priority=10))
+    >>> view = NodeView(name="n1").with_pod(PodOnNode.of(web))
     >>> str(view.pods.requested["cpu"]), view.pods["u"].state.is_ending
     ('2', False)
 """

@@ -69,7 +69,7 @@ def host_ports_of(pod: Pod, /, *, sidecars: bool = True) -> frozenset[HostPort]:
     """Ports of the node that a pod takes for as long as it runs.
 
     Args:
-        pod: One on the host network takes what its containers listen on.
+        pod: Its ports with a `host_port`; a manifest on the node's network is read with one for each.
         sidecars: Whether those of sidecars count; what other init containers
             listen on is free again before the pod is up, and never counts.
     """
@@ -139,17 +139,13 @@ class PodOnNode:
         pod: What it asks for.
         requests: What it takes of the node, by resource.
         host_ports: Ports of the node that it takes.
-        priority: The higher the more important.
         state: How far it has come. One that is ending still holds what it takes.
-        static: It comes from this node's own files, not from a scheduler.
     """
 
     pod: Pod
     requests: Resources = attrs.field(validator=freeze)
     host_ports: frozenset[HostPort] = frozenset()
-    priority: int = 0
     state: LifeState = LifeState.SYNCING
-    static: bool = False
 
     @classmethod
     @typed
@@ -159,18 +155,14 @@ class PodOnNode:
         /,
         *,
         host_ports: Iterable[HostPort] | None = None,
-        priority: int | None = None,
         state: LifeState = LifeState.SYNCING,
-        static: bool = False,
     ) -> PodOnNode:
-        """A pod with what it requests at its peak, and with its own host ports and priority unless given."""
+        """A pod with what it requests at its peak, and with its own host ports unless given."""
         return cls(
             pod=pod,
             requests=effective_requests(pod),
             host_ports=host_ports_of(pod) if host_ports is None else frozenset(host_ports),
-            priority=(pod.priority or 0) if priority is None else priority,
             state=state,
-            static=static,
         )
 
 

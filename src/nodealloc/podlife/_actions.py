@@ -57,8 +57,13 @@ def plan_pod(
             f"plan_pod: the pod is {pod.uid}, and the report is of pod {seen.report.uid}; "
             "inspect the pod by its uid"
         )
-    need = sandbox_need(seen.report, host_network=pod.host_network, rules=rules)
-    draft = Draft(pod, seen, definitions or Definitions.of(pod), rules)
+    made = definitions or Definitions.of(pod)
+    # What never starts again is not ended for a new sandbox.
+    follows = rules.follows_edits and pod.restart_policy is not _POLICY_NEVER
+    need = sandbox_need(
+        seen.report, host_network=pod.host_network, definitions=made if follows else None, rules=rules
+    )
+    draft = Draft(pod, seen, made, rules)
     if draft.is_deleted and rules.leaves_deleted:
         draft.ends = True
         _give_reason(draft, Why.DELETED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Final, cast
@@ -9,17 +10,28 @@ from typing import Final, cast
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
-from nodealloc.podspec import HASH_ANNOTATION, Container, Pod, container_hash, kubelet_hash
-from nodealloc.runtime import ContainerRecord
+from nodealloc._wire import written
+from nodealloc.podspec import HASH_ANNOTATION, Container, Json, Pod, container_hash, kubelet_hash
+from nodealloc.podspec._writing import use_manifest, volume_manifest
+from nodealloc.runtime import ContainerRecord, SandboxRecord
 
-__all__ = ["RESOURCES_ANNOTATION", "Definitions"]
+__all__ = ["MOUNTS_ANNOTATION", "RESOURCES_ANNOTATION", "SANDBOX_ANNOTATION", "Definitions", "sandbox_hash"]
 
 RESOURCES_ANNOTATION: Final = "nodealloc.io/container.resources"
 """Where `Definitions.resources` is kept beside a container."""
+MOUNTS_ANNOTATION: Final = "nodealloc.io/container.mounts"
+"""Where `Definitions.mounts` is kept beside a container."""
+SANDBOX_ANNOTATION: Final = "nodealloc.io/sandbox.hash"
+"""Where `sandbox_hash` is kept beside a sandbox."""
 
 _OURS: Final = "v1:"
 """Of hashes that this library writes; one of another version cannot be compared."""
 _NOTHING: Final[Mapping[str, str]] = Frozen[str, str]()
+_OF_SANDBOXES: Final = (
+    *("dns_config", "dns_policy", "host_aliases", "host_ipc", "host_pid", "hostname", "runtime_class_name"),
+    *("security_context", "set_hostname_as_fqdn", "share_process_namespace", "subdomain"),
+)
+"""Fields of a pod that only a new sandbox, with all its containers, can change; of version 1."""
 
 
 @typed_methods
@@ -33,6 +45,8 @@ class Definitions:
         ours: Container name to the hash that covers all that needs a new container.
         resources: Container name to its requests and limits, as a text to compare.
         restarting: Container name to the resources whose change needs a new instance of it.
+        mounts: Container name to a hash of its mounts, and of the volumes that they are of.
+        sandbox: The hash of what a sandbox is made from.
     """
 
     kubelet: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
@@ -41,6 +55,8 @@ class Definitions:
     restarting: Mapping[str, frozenset[str]] = attrs.field(
         factory=Frozen[str, frozenset[str]], validator=freeze
     )
+    mounts: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
+    sandbox: str = ""
 
     @classmethod
     @typed
@@ -52,6 +68,8 @@ class Definitions:
             ours={one.name: container_hash(one) for one in containers},
             resources={one.name: _resources_text(one) for one in containers},
             restarting={one.name: found for one in containers if (found := _restarting(one))},
+            mounts={one.name: _mounts_hash(pod, one) for one in containers},
+            sandbox=sandbox_hash(pod),
         )
 
     def differs(
@@ -67,10 +85,16 @@ class Definitions:
             compares_all: Whether all is compared that needs a new instance, or name and image.
         """
         if compares_all:
+            if _are_other(record.annotations.get(MOUNTS_ANNOTATION), self.mounts.get(record.name)):
+                return True
             left = record.annotations.get(HASH_ANNOTATION, "")
             if left.startswith(_OURS):
                 return left != self.ours.get(record.name, left) or self._needs_restart(record, resized)
         return bool(record.definition) and record.definition != self.kubelet.get(record.name)
+
+    def differs_in_sandbox(self, record: SandboxRecord, /) -> bool:
+        """Whether a sandbox was made from something else than is wanted now; False where nobody knows."""
+        return _are_other(record.annotations.get(SANDBOX_ANNOTATION), self.sandbox)
 
     def counted_by(self, name: str, /, *, compares_all: bool) -> str:
         """By which fingerprint of a container its back-off counts; another one begins anew.
@@ -96,6 +120,34 @@ class Definitions:
         return any(
             had.get(key) != wanted.get(key) for key in {*had, *wanted} if key.partition(" ")[2] in watched
         )
+
+
+def sandbox_hash(pod: Pod, /) -> str:
+    """A hash of what only a new sandbox can change of a pod; its network is compared by itself."""
+    said: list[tuple[str, object]] = [(name, getattr(pod, name)) for name in _OF_SANDBOXES]
+    fields = {name: text for name, value in said if value and (text := written(value))}
+    ports = [written(port) for one in pod.all_containers for port in one.ports if port.host_port]
+    return _hash({**fields, "host_ports": ports})
+
+
+def _mounts_hash(pod: Pod, container: Container) -> str:
+    if not container.volumes:
+        return _NO_MOUNTS
+    volumes = {one.name: volume_manifest(one) for one in pod.volumes}
+    return _hash([[use.block, use_manifest(use), volumes.get(use.name)] for use in container.volumes])
+
+
+def _hash(said: Json) -> str:
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode())
+    return f"{_OURS}{digest.hexdigest()[:32]}"
+
+
+_NO_MOUNTS: Final = _hash([])
+
+
+def _are_other(had: str | None, wanted: str | None) -> bool:
+    """Whether two hashes of this version differ; what is of another one, or not there, cannot be compared."""
+    return had is not None and had.startswith(_OURS) and wanted is not None and had != wanted
 
 
 def _resources_text(container: Container) -> str:

@@ -38,7 +38,8 @@ class Rules:
             starts is decided once they are known to have ended. The kubelet starts
             it at once, also with policy Never.
         follows_edits: An edit that keeps the pod's uid takes effect: another
-            command, environment or security makes a container anew, other resources
+            command, environment, security or mount makes a container anew, what a sandbox
+            is made from all of it (not of a pod that never starts again), other resources
             are given to it while it runs, one that was taken out is stopped, its probes are
             those that it has now, and the delay of a crash loop begins anew. Until its
             parts are ready the pod goes on in the form that runs. The

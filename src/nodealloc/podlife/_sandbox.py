@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodealloc import _attrs as attrs
+from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._rules import RIGHT, Rules
 from nodealloc.runtime import PodReport
 
@@ -26,12 +27,20 @@ class SandboxNeed:
     why: str = ""
 
 
-def sandbox_need(report: PodReport, /, *, host_network: bool, rules: Rules = RIGHT) -> SandboxNeed:
+def sandbox_need(
+    report: PodReport,
+    /,
+    *,
+    host_network: bool,
+    definitions: Definitions | None = None,
+    rules: Rules = RIGHT,
+) -> SandboxNeed:
     """Whether the newest sandbox of a pod will do, and the attempt of the one that is needed.
 
     Args:
         report: What the runtime says of the pod, the newest sandbox first.
         host_network: Whether the pod is to have the node's network.
+        definitions: What it is to be made from; None where that does not matter.
         rules: `keeps_sandbox_id`.
 
     Source: kubelet ``kuberuntime/util/util.go``.
@@ -50,6 +59,8 @@ def sandbox_need(report: PodReport, /, *, host_network: bool, rules: Rules = RIG
         has = "the node's network" if newest.uses_host_network else "a network of its own"
         why = f"sandbox {record.id} has {has}, which the pod does not want"
         kept = record.id if rules.keeps_sandbox_id else ""
+    elif definitions is not None and definitions.differs_in_sandbox(record):
+        why = f"sandbox {record.id} was made for the pod as it was before an edit"
     elif not host_network and newest.ips is not None and not newest.ips:
         why = f"sandbox {record.id} has no address"
     else:

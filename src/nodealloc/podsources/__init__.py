@@ -4,7 +4,7 @@
    files, HTTP, a watch ──▶ PodUpdate ──▶ merge_update(…) ──▶ changes, events, MergedUpdates
                                                 pure                       │
    Editions: which edition of a name is which pod                          ▼
-   successor(wanted, left): who has a name, one at a time           by_uid(), has_heard()
+                                                                    by_uid(), has_heard()
 ```
 
 - A *source* is where pods come from: the API, a folder, an address.
@@ -32,7 +32,7 @@ of the engine. `Rules()` is what is right, `KUBELET` is as recorded.
 
 from nodealloc.podsources._changes import MergedUpdates, Merging, PodChange, PodUpdate, SourceOp
 from nodealloc.podsources._codec import SOURCE_ROWS, editions_from_checkpoint, editions_to_checkpoint
-from nodealloc.podsources._editions import Editions, Successor, Unfinished, successor
+from nodealloc.podsources._editions import Editions
 from nodealloc.podsources._folder import FolderSource
 from nodealloc.podsources._http import HttpSource
 from nodealloc.podsources._merge import merge_update
@@ -57,12 +57,9 @@ __all__ = [
     "Rules",
     "Source",
     "SourceOp",
-    "Successor",
-    "Unfinished",
     "editions_from_checkpoint",
     "editions_to_checkpoint",
     "is_mirror_of",
     "merge_update",
     "mirror_of",
-    "successor",
 ]

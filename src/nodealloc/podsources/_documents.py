@@ -12,7 +12,7 @@ from nodealloc._raw_parts import fields_of
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError, Fault
-from nodealloc.podsources._rounding import in_thousandths
+from nodealloc.podsources._rounding import in_thousandths, with_bare_amounts
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of
 from nodealloc.podsources._windows_validity import windows_faults
@@ -179,7 +179,7 @@ def _pod(
         raise DecodeError(where, [Fault("$", "expected a mapping, found a text; write a Pod manifest")])
     unread = _let_go if is_lenient else None
     if is_lenient:
-        document = _with_a_grace(document)
+        document = _as_go_reads(document)
     pod = Pod.from_manifest(document, source=where, max_bytes=max_bytes, unread=unread)
     if is_lenient:
         pod = in_thousandths(pod)
@@ -219,14 +219,14 @@ def _name_there(pod: Pod, where: str, node_name: str) -> str:
     return name
 
 
-def _with_a_grace(document: object) -> object:
-    """The same; a grace period of less than none is a second, as a kubelet has it."""
+def _as_go_reads(document: object) -> object:
+    """The same; a grace period of less than none is a second, an amount of null 0, as a kubelet has it."""
     fields = fields_of(document)
-    spec = fields_of(fields.get("spec"))
-    grace = spec.get(_GRACE)
-    if type(grace) is not int or grace >= 0:
+    if not (said := fields_of(fields.get("spec"))):
         return document
-    return {**fields, "spec": {**spec, _GRACE: 1}}
+    spec = with_bare_amounts(said)
+    grace = spec.get(_GRACE)
+    return {**fields, "spec": {**spec, _GRACE: 1} if type(grace) is int and grace < 0 else spec}
 
 
 def _let_go(_fault: Fault) -> None:

@@ -10,12 +10,12 @@ from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import freeze
-from nodealloc._typed import typed, typed_on_error
+from nodealloc._typed import typed_on_error
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import HASH
 from nodealloc.podspec import Pod
 
-__all__ = ["Edition", "Editions", "PodForms", "Successor", "Unfinished", "successor"]
+__all__ = ["Edition", "Editions", "PodForms"]
 
 _NAMES: Final = uuid.UUID("0f6b7e7c-8d55-5c0a-9a51-6a2f0a4de1b7")
 """Name space of the uids of later pods of one name; ours."""
@@ -158,52 +158,6 @@ class Editions:
         if was is None or was.has_ended:
             return self
         return attrs.evolve(self, by_name={**self.by_name, full_name: attrs.evolve(was, has_ended=True)})
-
-
-@attrs.frozen(kw_only=True)
-class Unfinished:
-    """A pod of a name of which something is left on the node.
-
-    Attributes:
-        uid: Which.
-        is_ending: Whether it was told to end, or ended by itself.
-    """
-
-    uid: str
-    is_ending: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class Successor:
-    """What is next for one full name.
-
-    Attributes:
-        runs: The pod that has the name and is to run, in its newest form; None for none.
-        end: Uids that have to be told to end.
-        waits_for: Uids that have to be gone before the wanted pod may start.
-    """
-
-    runs: Pod | None = None
-    end: tuple[str, ...] = ()
-    waits_for: tuple[str, ...] = ()
-
-
-@typed
-def successor(wanted: Pod | None, left: Iterable[Unfinished], /) -> Successor:
-    """Who has a full name: of all pods that had it, one at a time.
-
-    Args:
-        wanted: The pod as its source has it now; None where it has none. An
-            edition that was replaced before it started is forgotten by that.
-        left: Every pod of that name that has not finished.
-    """
-    left = tuple(left)
-    others = [one for one in left if wanted is None or one.uid != wanted.uid]
-    mine = [one for one in left if wanted is not None and one.uid == wanted.uid]
-    end = tuple(sorted(one.uid for one in others if not one.is_ending))
-    waits = tuple(sorted(one.uid for one in others))
-    may_run = wanted is not None and not waits and not any(one.is_ending for one in mine)
-    return Successor(runs=wanted if may_run else None, end=end, waits_for=waits if wanted else ())
 
 
 def _content(pod: Pod) -> str:

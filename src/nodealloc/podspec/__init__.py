@@ -2,7 +2,7 @@
 
 - A *quantity* is an exact amount (`500m`, `2Gi`), whatever its size.
 - A *request* is what a container is sure to get, a *limit* what it may use at
-  most; a request that is missing follows the limit.
+  most; a request that is missing in a manifest follows the limit.
 - A *sidecar* is an init container that keeps running (`restartPolicy: Always`).
 
     >>> pod = Pod.from_manifest({
@@ -16,7 +16,7 @@
 from nodealloc.podspec._amounts import Amounts, Resources, resources
 from nodealloc.podspec._app_armor import app_armor_profile
 from nodealloc.podspec._effective import effective_limits, effective_requests, qos_class
-from nodealloc.podspec._hashes import HASH_ANNOTATION, container_hash, is_same_container, kubelet_hash
+from nodealloc.podspec._hashes import HASH_ANNOTATION, container_hash, kubelet_hash
 from nodealloc.podspec._model import (
     Container,
     DnsPolicy,
@@ -118,7 +118,6 @@ __all__ = [
     "is_critical",
     "is_extended_resource",
     "is_mirror",
-    "is_same_container",
     "is_static",
     "kubelet_hash",
     "page_bytes",

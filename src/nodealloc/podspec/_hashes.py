@@ -2,8 +2,8 @@
 
 Two hashes of a container. The kubelet's covers name and image; an agent that
 takes over a kubelet's containers compares it. Ours covers every field whose
-change needs a new container, and says which version of it that is, so that a
-record of another version is decided by comparing fields and restarts nothing.
+change needs a new container, and says which version of it that is: of a record
+of another version the kubelet's is compared, so that an upgrade restarts nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ from nodealloc.podspec._model import Container
 
 __all__ = [
     "HASH_ANNOTATION",
-    "KUBELET_HASH_ANNOTATION",
     "container_hash",
-    "is_same_container",
     "kubelet_hash",
 ]
 
 HASH_ANNOTATION: Final = "nodealloc.io/container.hash"
 """Where `container_hash` is kept beside a container."""
-KUBELET_HASH_ANNOTATION: Final = "io.kubernetes.container.hash"
-"""Where a kubelet keeps `kubelet_hash`."""
 _VERSION: Final = "v1"
 _FIELDS: Final = (
     "args",
@@ -84,24 +80,6 @@ def container_hash(container: Container, /) -> str:
 
     digest = hashlib.sha256(json.dumps(_hashed(container), sort_keys=True, separators=(",", ":")).encode())
     return f"{_VERSION}:{digest.hexdigest()[:32]}"
-
-
-@typed
-def is_same_container(wanted: Container, /, *, recorded: str | None, had: Container | None) -> bool:
-    """Whether a container that runs is what is wanted, so that it need not be started anew.
-
-    Args:
-        wanted: As the pod has it now.
-        recorded: The `container_hash` kept beside the one that runs; None for none.
-        had: What it was made of, where that is known: decides when `recorded` is
-            missing or of a version that this library does not write.
-
-    Returns:
-        True also where nothing can be compared: what runs is not ended for not being known.
-    """
-    if recorded is not None and recorded.partition(":")[0] == _VERSION:
-        return recorded == container_hash(wanted)
-    return had is None or _hashed(had) == _hashed(wanted)
 
 
 def _hashed(container: Container) -> dict[str, Json]:

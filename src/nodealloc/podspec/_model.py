@@ -206,7 +206,8 @@ class Container:
 
     Attributes:
         name: Unique inside the pod, init containers included.
-        requests: What it is guaranteed; a missing request follows the limit.
+        requests: What it is guaranteed. In a manifest a missing request follows the limit; a container
+            that is made here requests what is written here.
         limits: What it may use at most.
         restartable: For an init container: it keeps running (a sidecar).
         image: As the manifest names it, or "".

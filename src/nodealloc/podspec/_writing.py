@@ -10,7 +10,7 @@ from nodealloc._wire import written
 from nodealloc.podspec._fields import PodFields
 from nodealloc.podspec._model import Container, Resources, Volume, VolumeUse
 
-__all__ = ["manifest_of"]
+__all__ = ["manifest_of", "use_manifest", "volume_manifest"]
 
 
 def manifest_of(pod: PodFields, /) -> dict[str, Json]:
@@ -37,7 +37,7 @@ def manifest_of(pod: PodFields, /) -> dict[str, Json]:
         if containers:
             spec[key] = [_container(one) for one in containers]
     if pod.volumes:
-        spec["volumes"] = [_volume(one) for one in pod.volumes]
+        spec["volumes"] = [volume_manifest(one) for one in pod.volumes]
     if pod.overhead:
         spec["overhead"] = _amounts(pod.overhead)
     for path, one in pod.carried.items():
@@ -60,7 +60,7 @@ def _container(container: Container) -> dict[str, Json]:
         fields["resources"] = resources
     if container.restartable:
         fields["restartPolicy"] = "Always"
-    mounts: list[Json] = [_use(one) for one in container.volumes if not one.block]
+    mounts: list[Json] = [use_manifest(one) for one in container.volumes if not one.block]
     blocks: list[Json] = [
         {"name": one.name, "devicePath": one.path} for one in container.volumes if one.block
     ]
@@ -71,7 +71,8 @@ def _container(container: Container) -> dict[str, Json]:
     return fields
 
 
-def _use(use: VolumeUse) -> dict[str, Json]:
+def use_manifest(use: VolumeUse) -> dict[str, Json]:
+    """Of a mount."""
     more: dict[str, Json] = {
         "readOnly": use.read_only,
         "subPath": use.sub_path,
@@ -82,7 +83,8 @@ def _use(use: VolumeUse) -> dict[str, Json]:
     return {"name": use.name, "mountPath": use.path, **{key: one for key, one in more.items() if one}}
 
 
-def _volume(volume: Volume) -> dict[str, Json]:
+def volume_manifest(volume: Volume) -> dict[str, Json]:
+    """Of a volume."""
     return {"name": volume.name, volume.kind: thawed(dict(volume.spec))}
 
 

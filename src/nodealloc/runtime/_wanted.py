@@ -255,7 +255,7 @@ class SandboxConfig:
         sysctls: Kernel settings of its namespaces.
         privileged: Whether any container of it is.
         labels: The pod's; the runtime's adapter adds what names the pod.
-        annotations: The pod's.
+        annotations: The pod's, and what its maker adds to tell by what it was made from.
         ports: Of its containers.
         user: User id of the sandbox's own process; None for the runtime's choice.
         group: Group id, likewise; there are runtimes that refuse one without a user.

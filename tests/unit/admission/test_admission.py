@@ -496,8 +496,8 @@ def test_no_victim_can_be_spared_and_the_order_is_total() -> None:
         chosen = {one.pod.uid for one in found}
         assert chosen in sets
         assert not [smaller for smaller in sets if smaller < chosen]
-        highest = max(one.priority for one in found)
-        assert highest == min(max(view.pods[uid].priority for uid in one) for one in sets)
+        highest = max(one.pod.priority or 0 for one in found)
+        assert highest == min(max(view.pods[uid].pod.priority or 0 for uid in one) for one in sets)
         backwards = on(attrs.evolve(view, pods=type(view.pods)()), *reversed(there))
         assert victims(new, backwards, rules=Rules()) == found
     assert planned > 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from nodealloc.admission import resized
@@ -78,6 +79,26 @@ def test_a_refusal_changes_nothing(wanted: Pod, reason: str) -> None:
     assert isinstance(verdict, Refused)
     assert verdict.reason == reason
     assert (before[CpuAllocator].state, before[MemoryAllocator].state) == held
+
+
+def test_an_edit_may_ask_for_other_storage() -> None:
+    """Nobody holds a part of it: there is enough on the node, or there is not."""
+    view, before = node(pod("2", "1Gi"))
+    view = attrs.evolve(view, allocatable={**view.allocatable, **resources({"ephemeral-storage": "8Gi"})})
+
+    def asking(storage: str) -> Pod:
+        (app,) = pod("2", "1Gi").containers
+        more = {**app.requests, **resources({"ephemeral-storage": storage})}
+        return attrs.evolve(pod("2", "1Gi"), containers=(attrs.evolve(app, requests=more, limits=more),))
+
+    assert isinstance(resized(asking("1Gi"), view, before, is_edit=True), Placed)
+    for wanted, is_edit, reason in (
+        (asking("9Gi"), True, "OutOfephemeral-storage"),
+        (asking("1Gi"), False, "Infeasible"),
+    ):
+        refused = resized(wanted, view, before, is_edit=is_edit)
+        assert isinstance(refused, Refused)
+        assert refused.reason == reason
 
 
 def test_a_pod_of_the_shared_pool_resizes_without_holding_anything() -> None:

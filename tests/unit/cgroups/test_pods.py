@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from nodealloc.allocatable import Reservation
@@ -106,9 +107,25 @@ def test_sidecar_is_as_safe_as_its_pod() -> None:
     assert oom_score_adj(served, side, memory_capacity_bytes=1 << 30) == 500
     assert oom_score_adj(served, init, memory_capacity_bytes=1 << 30) == 999
     assert oom_score_adj(served, app, memory_capacity_bytes=1 << 20) == 3
-    assert oom_score_adj(served, app, memory_capacity_bytes=1 << 30, node_critical=True) == -997
     with pytest.raises(ValueError, match="some memory"):
         oom_score_adj(served, app, memory_capacity_bytes=0)
+
+
+def test_node_critical_pods_are_lost_last() -> None:
+    """A pod says by its class and its priority that the node needs it, and a review says so too."""
+    needed = attrs.evolve(
+        pod("web", memory="64Mi"), priority_class_name="system-node-critical", priority=2_000_001_000
+    )
+    text = pod_view(needed, V2, memory_capacity_bytes=1 << 30)
+    assert text.endswith("oom_score_adj = -997")
+    (app,) = needed.containers
+    for other in (
+        attrs.evolve(needed, priority_class_name="system-cluster-critical"),
+        attrs.evolve(needed, priority=None),
+    ):
+        assert oom_score_adj(other, app, memory_capacity_bytes=1 << 30) == 938
+    static = attrs.evolve(needed, priority=None, annotations={"kubernetes.io/config.source": "file"})
+    assert oom_score_adj(static, app, memory_capacity_bytes=1 << 30) == -997
 
 
 def test_uid_comes_back_from_the_cgroup_alone() -> None:

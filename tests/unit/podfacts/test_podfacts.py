@@ -172,6 +172,6 @@ def test_a_judge_is_a_function_of_a_pod_and_a_view() -> None:
     web = pod("web")
     view = NodeView(name="n1", taints=(Taint(key="k", effect=TaintEffect.NO_EXECUTE),))
     assert port_is_free(web, view) == Admitted()
-    there = view.with_pod(PodOnNode.of(web, host_ports=[taken], priority=7, static=True))
+    there = view.with_pod(PodOnNode.of(web, host_ports=[taken]))
     assert isinstance(port_is_free(pod("other"), there), Refused)
-    assert (there.pods["web"].priority, there.pods["web"].static, there.shutting_down) == (7, True, False)
+    assert not there.shutting_down

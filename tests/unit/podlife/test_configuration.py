@@ -746,6 +746,26 @@ def test_a_sandbox_of_what_no_port_has_is_refused() -> None:
         sandbox_config(pod(hostUsers=False), attempt=0, node=NODE)
 
 
+def test_a_runtime_class_that_nobody_looked_up_is_refused() -> None:
+    """Whoever asks to run apart from the machine does not run without; a preparation gives the handler."""
+    asks = pod(runtimeClassName="kata")
+    for node in (NODE, attrs.evolve(NODE, as_kubelet=True)):
+        with pytest.raises(SandboxConfigError, match="'kata': nothing here says its handler"):
+            sandbox_config(asks, attempt=0, node=node)
+        assert sandbox_config(asks, attempt=0, node=node, handler="kata-qemu").handler == "kata-qemu"
+
+
+def test_who_wants_no_groups_of_its_image_is_refused() -> None:
+    """A runtime gives them; a kubelet, in which the field is off, lets the pod have them."""
+    strict = pod(securityContext={"supplementalGroupsPolicy": "Strict"})
+    with pytest.raises(SandboxConfigError, match="supplementalGroupsPolicy: Strict asks for no groups"):
+        sandbox_config(strict, attempt=0, node=NODE)
+    merging = pod(securityContext={"supplementalGroupsPolicy": "Merge"})
+    kubelet = attrs.evolve(NODE, as_kubelet=True)
+    assert sandbox_config(merging, attempt=0, node=NODE).groups == ()
+    assert sandbox_config(strict, attempt=0, node=kubelet).pod.name == "web"
+
+
 def test_who_names_users_is_refused_as_by_a_kubelet() -> None:
     """Whatever a static pod says; of the API's pods who asks for a name space of users."""
     strict = attrs.evolve(NODE, as_kubelet=True)
@@ -791,7 +811,7 @@ def test_a_sandbox_carries_the_pods_words() -> None:
         cgroup_parent="/kubepods/podu1",
         handler="kata",
     )
-    assert (config.labels, config.annotations) == ({"app": "web"}, {"note": "x"})
+    assert (config.labels, config.annotations["note"]) == ({"app": "web"}, "x")
     assert config.sysctls == {"net.ipv4.ip_local_port_range": "1 2"}
     assert (config.log_directory, config.attempt, config.handler) == ("/var/log/pods/shop_web_u1", 4, "kata")
     assert (config.hostname, config.cgroup_parent) == ("web", "/kubepods/podu1")

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 import attrs
+import pytest
 
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife import ImageFacts, NodeConfiguration, NodeSettings, Preparation
-from nodealloc.podspec import Container, EnvFrom, Pod, Quantity, RestartPolicy, SecurityContext, Variable
+from nodealloc.podlife import (
+    KUBELET,
+    ContainerRunOptions,
+    ImageFacts,
+    NodeConfiguration,
+    NodeSettings,
+    PodRunOptions,
+    Preparation,
+    Provided,
+    Rules,
+)
+from nodealloc.podspec import (
+    Container,
+    EnvFrom,
+    Pod,
+    PodSecurityContext,
+    Quantity,
+    RestartPolicy,
+    SecurityContext,
+    Variable,
+    Volume,
+    VolumeUse,
+)
+from nodealloc.podspec._network import HostAlias
 from nodealloc.podspec._variables import NameRef
 from nodealloc.runtime import ContainerConfig, RuntimeUnavailableError
 from nodealloc.testing.podlife import FakeEnvironment, FakePreparer
@@ -106,6 +132,75 @@ def test_another_environment_makes_the_container_anew() -> None:
     here.after(40)
     assert (here.running(), quota(here), updates(here)) == (["app#1"], 40_000, 1)
     assert not here.record().resized
+
+
+MOUNTING = attrs.evolve(
+    sized(200),
+    containers=(attrs.evolve(sized(200).containers[0], volumes=(VolumeUse(name="v", path="/v"),)),),
+    volumes=(Volume(name="v", kind="emptyDir", spec={}), Volume(name="w", kind="emptyDir", spec={})),
+)
+"""It mounts one of its two volumes."""
+
+
+def mounting(volumes: tuple[Volume, ...], *, read_only: bool = False) -> Pod:
+    """The same with other volumes, or its mount read-only."""
+    use = VolumeUse(name="v", path="/v", read_only=read_only)
+    app = attrs.evolve(MOUNTING.containers[0], volumes=(use,))
+    return attrs.evolve(MOUNTING, containers=(app,), volumes=volumes)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "instance"),
+    [
+        (sized(200), MOUNTING, 1),
+        (MOUNTING, sized(200), 1),
+        (MOUNTING, mounting(MOUNTING.volumes, read_only=True), 1),
+        (MOUNTING, mounting((attrs.evolve(MOUNTING.volumes[0], spec={"medium": "Memory"}),)), 1),
+        (MOUNTING, mounting(MOUNTING.volumes[:1]), 0),
+    ],
+)
+def test_a_container_is_made_anew_for_other_mounts(before: Pod, after: Pod, instance: int) -> None:
+    """Of a volume that it does not mount nothing has to change. Its sandbox stays."""
+    options = PodRunOptions(everywhere=ContainerRunOptions(volumes={"v": "/host/v"}))
+    mounts = Preparation(name="mounts", why="", by=FakePreparer(answer=lambda _: Provided(value=options)))
+    here = Node(configuring=NodeConfiguration(SETTINGS), preparations=[mounts])
+    here.lives.put(before)
+    here.after(1)
+    here.lives.put(after)
+    here.after(20)
+    assert here.running() == [f"app#{instance}"]
+    assert len(here.runtime.inspect("u").sandboxes) == 1
+    here.kill_agent()
+    here.lives.put(after)
+    here.lives.heard()
+    here.after(20)
+    assert here.running() == [f"app#{instance}"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"host_pid": True},
+        {"host_aliases": (HostAlias(ip="192.0.2.7", hostnames=("far",)),)},
+        {"security_context": PodSecurityContext(run_as_user=5)},
+        {"hostname": "other"},
+    ],
+)
+def test_an_edit_of_what_its_sandbox_is_made_from_makes_a_new_one(edit: dict[str, object]) -> None:
+    """With all containers, once; not of a pod that never starts again, nor by a kubelet's rules."""
+    for policy, rules, sandboxes in (
+        (RestartPolicy.ALWAYS, Rules(), 2),
+        (RestartPolicy.NEVER, Rules(), 1),
+        (RestartPolicy.ALWAYS, KUBELET, 1),
+    ):
+        here = Node(configuring=NodeConfiguration(SETTINGS), rules=rules)
+        of = attrs.evolve(sized(200), restart_policy=policy)
+        here.lives.put(of)
+        here.after(1)
+        here.lives.put(cast("Callable[..., Pod]", attrs.evolve)(of, **edit))
+        here.after(60)
+        assert here.running() == [f"app#{sandboxes - 1}"]
+        assert len({one.record.id for one in here.runtime.inspect("u").sandboxes}) == sandboxes
 
 
 def test_a_container_that_was_taken_out_ends() -> None:

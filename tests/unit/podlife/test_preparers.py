@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from nodealloc.cgroups import (
     CgroupBusyError,
     CgroupFs,
     CgroupName,
+    LimitRefusedError,
     Limits,
     QosTree,
     TreeOptions,
@@ -29,7 +31,7 @@ from nodealloc.podfacts import PodLife
 from nodealloc.podlife import PodRunOptions, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
-from nodealloc.testing.dsw_asw import ManualCancel
+from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, claiming_pod
@@ -111,6 +113,73 @@ def test_who_asked_while_a_round_failed_is_served_by_one_of_his_own(tree: Tree) 
     waiting.join(20.0)
     assert isinstance(answers[0], Provided)
     assert tree.has(other)
+
+
+class OfV1(CgroupFs):
+    """v1 takes no quota below that of a cgroup further down."""
+
+    def apply(self, name: CgroupName, limits: Limits, /) -> None:
+        """See `CgroupFs.apply`."""
+        quota_us = limits.cpu_quota_us
+        for child in self.children(name):
+            below = self.read(child)
+            if quota_us and below and quota_us < (below.cpu_quota_us or 0):
+                path = f"/sys/fs/cgroup/cpu{name}/cpu.cfs_quota_us"
+                raise LimitRefusedError(name, path, str(quota_us), errno.EINVAL)
+        super().apply(name, limits)
+
+
+def test_an_edit_that_lowers_a_quota_comes_in_before_its_containers_are_resized(tmp_path: Path) -> None:
+    """v1 refuses the pod's until then: it is lowered when they have been, and all else at once."""
+    made = stand_in(tmp_path, version=1)
+    tree = Tree(tmp_path, driver=OfV1(made.layout, files=made._files))
+    clock = VirtualClock()
+    cgroups = CgroupPreparer(QosTree(tree.driver, tree.options, clock=clock), (), lambda: ())
+
+    def asking(cpus: int) -> Pod:
+        app = attrs.evolve(APP, requests=resources({"cpu": cpus}), limits=resources({"cpu": cpus}))
+        return attrs.evolve(WEB, containers=(app,))
+
+    name = pod_name(tree.options.root, WEB)
+    for cpus, of_container, of_pod in ((2, 2, 2), (1, 2, 2), (1, 1, 1)):
+        if tree.has(WEB):
+            quota_us = of_container * 100_000
+            tree.driver.apply(name.child("app"), Limits(cpu_quota_us=quota_us, cpu_period_us=100_000))
+        clock.advance(60.0)
+        assert isinstance(cgroups.make_ready(asking(cpus), NOW), Provided)
+        found = tree.driver.read(name)
+        assert found is not None
+        assert (found.cpu_quota_us, found.cpu_shares) == (of_pod * 100_000, cpus * 1024)
+
+
+@pytest.mark.parametrize("is_new_agent", [False, True])
+def test_what_runs_goes_on_when_an_edit_changes_the_class_of_its_pod(tree: Tree, is_new_agent: bool) -> None:
+    """Its cgroup of before stays, with the limits that the pod has now, until the pod goes."""
+    cgroups = tree.preparer()
+    assert isinstance(cgroups.make_ready(WEB, NOW), Provided)
+    had = pod_name(tree.options.root, WEB)
+    process = subprocess.Popen(["/bin/sleep", "100"])
+    try:
+        tree.driver.attach(had, process.pid)
+        amounts = resources({"cpu": 2, "memory": "64Mi"})
+        edited = attrs.evolve(WEB, containers=(attrs.evolve(APP, requests=amounts, limits=amounts),))
+        tree.running = ("web",)
+        cgroups = tree.preparer(WEB) if is_new_agent else cgroups
+        answer = cgroups.make_ready(edited, NOW)
+        assert isinstance(answer, Provided)
+        assert isinstance(answer.value, PodRunOptions)
+        assert answer.value.cgroup_parent == "/kubepods/podweb"
+        assert process.poll() is None
+        found = [tree.driver.read(name) for name in (had, CgroupName.parse("/kubepods/podweb"))]
+        assert [one and one.memory_bytes for one in found] == [64 << 20, 64 << 20]
+        assert isinstance(tree.preparer(edited).make_ready(edited, NOW), Provided)
+        assert process.poll() is None
+        assert cgroups.take_back(edited, NOW) is None
+        assert process.wait(10.0) == -9
+        assert [tree.has(one) for one in (WEB, edited)] == [False, False]
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_no_cgroup_is_touched_before_it_is_known_what_runs(tree: Tree) -> None:

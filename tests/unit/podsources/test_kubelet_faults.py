@@ -129,6 +129,19 @@ def test_a_grace_of_less_than_none_is_a_second(asked: int, has: int) -> None:
     assert _faults(spec, is_lenient=False) == (["terminationGracePeriodSeconds"] if asked < 0 else [])
 
 
+def test_an_amount_without_a_value_is_none_at_all_to_a_kubelet() -> None:
+    """As YAML has it behind a bare `memory:`; blanks around one do not matter. Others say where it stands."""
+    amounts = {"limits": {"cpu": None, "memory": " 64Mi "}, "requests": {"cpu": None}}
+    spec = {"containers": [{**APP, "resources": amounts}], "overhead": {"cpu": " 1 "}}
+    where = "containers[0].resources"
+    told = [f"{where}.limits.cpu", f"{where}.limits.memory", f"{where}.requests.cpu", "overhead.cpu"]
+    assert sorted(_faults(spec, is_lenient=False)) == sorted(told)
+    (app,) = _read(spec, is_lenient=True).containers
+    assert {name: str(one) for name, one in app.limits.items()} == {"cpu": "0", "memory": "64Mi"}
+    assert app.requests == app.limits
+    assert _faults({"containers": [{**APP, "resources": 7}, None]}, is_lenient=True)
+
+
 def test_a_grace_that_is_no_number_stays_a_fault() -> None:
     """Whoever reads it."""
     assert _faults({"terminationGracePeriodSeconds": "-1"}, is_lenient=True) == [

@@ -17,13 +17,11 @@ from nodealloc.podsources import (
     PodUpdate,
     Rules,
     SourceOp,
-    Unfinished,
     is_mirror_of,
     merge_update,
     mirror_of,
-    successor,
 )
-from nodealloc.podspec import Container, Pod, is_mirror, is_static
+from nodealloc.podspec import Container, Pod, Toleration, is_mirror, is_static
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.conformance import _podsources as replayer
 
@@ -208,6 +206,20 @@ def test_static_and_mirror_pods_are_told_apart() -> None:
         mirror_of(api)
 
 
+def test_an_api_server_takes_and_keeps_a_mirror() -> None:
+    """It is its node's, as NodeRestriction asks, and no taint has it removed while its pod runs on."""
+    owned = {"metadata.ownerReferences": [{"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "j"}]}
+    static = say(MergedUpdates(), SourceOp.SET, a_pod(node_name="n1", carried=owned)).merged.by_uid()["u"]
+    mirror = mirror_of(static, node_uid="n")
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n", "controller": True}
+    assert mirror.carried["metadata.ownerReferences"] == [owner]
+    assert mirror.tolerations == (Toleration(operator="Exists", effect="NoExecute"),)
+    assert mirror_of(attrs.evolve(static, tolerations=mirror.tolerations)).tolerations == mirror.tolerations
+    assert mirror_of(static).carried == static.carried
+    with pytest.raises(ConfigurationError, match="of no node"):
+        mirror_of(attrs.evolve(static, node_name=""), node_uid="n")
+
+
 def test_nameless_pods_and_sources_are_refused() -> None:
     """Names are what twins are told by."""
     with pytest.raises(ConfigurationError, match="pod u has no name"):
@@ -242,14 +254,3 @@ def test_an_edit_of_a_pod_that_ended_makes_a_new_one() -> None:
     assert ended.ended("default/other") == ended.ended(pod.full_name) == ended
     assert ended.read((a_pod(),))[1][0].uid == "u"
     assert ended.read((a_pod(image="web:2"),))[1][0].uid != "u"
-
-
-def test_a_successor_waits_for_everyone_before_it() -> None:
-    """Who is not ending yet is told to; the wanted one runs when all are gone, and only once."""
-    two = (Unfinished(uid="a", is_ending=True), Unfinished(uid="b"))
-    waiting = successor(a_pod(), two)
-    assert (waiting.runs, waiting.end, waiting.waits_for) == (None, ("b",), ("a", "b"))
-    assert successor(a_pod(), ()).runs == a_pod()
-    assert successor(a_pod(), (Unfinished(uid="u"),)).runs == a_pod()
-    assert successor(a_pod(), (Unfinished(uid="u", is_ending=True),)).runs is None
-    assert successor(None, (Unfinished(uid="u"),)).end == ("u",)

@@ -12,8 +12,8 @@ from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError
 from nodealloc.podlife._configuration._node import ContainerRunOptions, PodAddresses
 from nodealloc.podlife._configuration._security import security_of
-from nodealloc.podlife._definitions import RESOURCES_ANNOTATION, Definitions
-from nodealloc.podspec import HASH_ANNOTATION, is_critical
+from nodealloc.podlife._definitions import MOUNTS_ANNOTATION, RESOURCES_ANNOTATION, Definitions
+from nodealloc.podspec import HASH_ANNOTATION
 from nodealloc.podspec._expansion import expand, unresolved
 from nodealloc.runtime import (
     ContainerConfig,
@@ -38,7 +38,6 @@ _PRE_STOP: Final = "io.kubernetes.container.preStopHandler"
 _PORTS: Final = "io.kubernetes.container.ports"
 _DELETION_GRACE: Final = "io.kubernetes.pod.deletionGracePeriod"
 _READ_ONLY_KINDS: Final = frozenset({"configMap", "downwardAPI", "image", "projected", "secret"})
-_NODE_CRITICAL: Final = "system-node-critical"
 _PROPAGATIONS: Final = {
     "None": Propagation.PRIVATE,
     "HostToContainer": Propagation.HOST_TO_CONTAINER,
@@ -123,12 +122,7 @@ def linux_resources(
     limits = container_limits(container, node.limits)
     memory = container.limits.get("memory")
     memory_bytes = (memory.value or None) if memory else None
-    score = oom_score_adj(
-        pod,
-        container,
-        memory_capacity_bytes=node.memory_capacity_bytes,
-        node_critical=pod.priority_class_name == _NODE_CRITICAL and is_critical(pod),
-    )
+    score = oom_score_adj(pod, container, memory_capacity_bytes=node.memory_capacity_bytes)
     return LinuxResources(
         cpu_shares=limits.cpu_shares,
         cpu_quota_us=None if limits.cpu_quota_us == NO_LIMIT else limits.cpu_quota_us,
@@ -272,6 +266,7 @@ def _annotations(pod: Pod, container: Container, made: Definitions) -> dict[str,
         _MESSAGE_POLICY: container.termination_message_policy.value,
         HASH_ANNOTATION: made.ours.get(name, ""),
         RESOURCES_ANNOTATION: made.resources.get(name, ""),
+        MOUNTS_ANNOTATION: made.mounts.get(name, ""),
     }
     if pod.deletion_grace_period_seconds is not None:
         words[_DELETION_GRACE] = str(pod.deletion_grace_period_seconds)

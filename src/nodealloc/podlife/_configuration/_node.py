@@ -45,10 +45,10 @@ class NodeSettings:
         seccomp_default: Whether a pod that says nothing gets the runtime's profile, or none.
         limits: How requests and limits become numbers of the kernel.
         as_kubelet: Whether a static pod's `hostUsers` is refused, whatever it says; a sandbox has its
-            pod's group also without a user, with which it is not made; ports of sidecars do not
-            lead to the pod. A variable that names a limit which an init container does not have is
-            0 then, not what is allocatable; one of the address of a static pod with the node's
-            network is empty.
+            pod's group also without a user, with which it is not made; it is made though the pod
+            wants no groups of its image; ports of sidecars do not lead to the pod. A variable that
+            names a limit which an init container does not have is 0 then, not what is allocatable;
+            one of the address of a static pod with the node's network is empty.
 
     Raises:
         ConfigurationError: No name, a name server that is no IP address, or a directory

@@ -12,6 +12,7 @@ from nodealloc.podfacts import PodIdentity, Transport
 from nodealloc.podlife._configuration._dns import hostname_of, pod_dns
 from nodealloc.podlife._configuration._errors import SandboxConfigError
 from nodealloc.podlife._configuration._security import pod_groups
+from nodealloc.podlife._definitions import SANDBOX_ANNOTATION, sandbox_hash
 from nodealloc.podspec import Container, Pod, ProfileType, effective_limits, effective_requests, is_static
 from nodealloc.runtime import LinuxResources, PortMapping, SandboxConfig, SecurityProfile
 
@@ -46,12 +47,23 @@ def sandbox_config(
         host_ips: The node's addresses, which say how a pod asks itself for names.
 
     Raises:
-        SandboxConfigError: The pod's host name is too long, or it asks for what no port here has.
+        SandboxConfigError: The pod's host name is too long, it asks for what no port here has, or
+            for a runtime class whose handler nobody gave.
 
     Source: kubelet ``kuberuntime_sandbox.go``.
     """
     _check_users(pod, node)
+    if pod.runtime_class_name and not handler:
+        raise SandboxConfigError(
+            f"runtimeClassName {pod.runtime_class_name!r}: nothing here says its handler; have a preparation "
+            "give PodRunOptions(handler=...), or leave it out"
+        )
     asked = pod.security_context
+    if asked is not None and asked.supplemental_groups_policy == "Strict" and not node.as_kubelet:
+        raise SandboxConfigError(
+            "supplementalGroupsPolicy: Strict asks for no groups of the image, which no port here can do; "
+            "write Merge, or leave it out"
+        )
     return SandboxConfig(
         pod=PodIdentity.of(pod),
         attempt=attempt,
@@ -67,7 +79,7 @@ def sandbox_config(
         sysctls={one.dotted: one.value for one in asked.sysctls} if asked else {},
         privileged=any(_is_privileged(one) for one in (*pod.all_containers, *pod.ephemeral_containers)),
         labels=pod.labels,
-        annotations=pod.annotations,
+        annotations={**pod.annotations, SANDBOX_ANNOTATION: sandbox_hash(pod)},
         ports=tuple(port for one in _serving(pod, node) for port in _ports(one)),
         user=asked.run_as_user if asked else None,
         group=_group(asked, node),

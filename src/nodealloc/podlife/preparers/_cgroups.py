@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable
 
-from nodealloc.cgroups import QosTree, RemovalState, TreeReport, pod_name
+from nodealloc.cgroups import QosTree, QuotaInUseError, RemovalState, TreeReport, pod_name
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podlife._configuration import PodRunOptions
 from nodealloc.podlife._ports import Provided
@@ -61,7 +61,8 @@ class CgroupPreparer:
             return NotYet(blocker="runtime", message="what runs is not known yet", after_s=_SOON_S)
         name = pod_name(self._tree.options.root, pod)
         why = report.refused.get(pod.uid) or report.failed.get(name)
-        if why is not None:
+        # A quota waits for its containers', which are lowered once the edit has come in.
+        if why is not None and not isinstance(why, QuotaInUseError):
             return NotYet(blocker="cgroups", message=str(why), after_s=1.0)
         return Provided(value=PodRunOptions(cgroup_parent=name.path()))
 
@@ -72,7 +73,9 @@ class CgroupPreparer:
             self._gone.add(pod.uid)
         report = self._round()
         name = pod_name(self._tree.options.root, pod)
-        left = [] if report is None else [one for one in report.removals if one.name == name]
+        # By its last part: an edit may have changed the class that it stands in.
+        removals = () if report is None else report.removals
+        left = [one for one in removals if one.name.parts[-1] == name.parts[-1]]
         if report is None or any(one.state is not RemovalState.REMOVED for one in left):
             return NotYet(blocker="cgroups", message=f"{name} is being removed", after_s=_SOON_S)
         return None
