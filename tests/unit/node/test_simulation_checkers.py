@@ -45,6 +45,7 @@ from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue,
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,
+    InitOnce,
     NothingWithoutReason,
     OneDeadline,
 )
@@ -597,3 +598,31 @@ def test_who_makes_room_ends_though_its_edit_may_not_come_in(*, makes_room: bool
         critical(scene)
     with contextlib.nullcontext() if makes_room else pytest.raises(AssertionError, match="may not come in"):
         scene.ends(made, 1.0)
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_a_status_that_tells_of_the_instance_before_says_nothing_of_the_one_that_runs(attempt: int) -> None:
+    """The news of its end is on its way (seed 620039)."""
+    scene = Scene()
+    scene.environment.events.listen(ReadinessStands(scene.environment).heard)
+    scene.wants()
+    scene.crashes(scene.runs())
+    scene.runs(attempt=1)
+    scene.told(ready=True, containers=[attrs.evolve(RUNS, restart_count=attempt)])
+    with pytest.raises(AssertionError, match="run as before") if attempt else contextlib.nullcontext():
+        scene.told(ready=False)
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_an_init_container_whose_end_nobody_heard_may_run_again(*, is_told: bool) -> None:
+    """That the one in the sandbox before had succeeded is another matter (seed 520102)."""
+    scene = Scene()
+    scene.environment.events.listen(InitOnce(scene.environment).heard)
+    scene.wants(init_containers=(attrs.evolve(APP, name="init"),))
+    made = scene.runs(name="init")
+    scene.crashes(made, 0)
+    ended = ContainerTerminated(exit=Exited(code=0), container_id=made if is_told else "an-older-one")
+    scene.told(PodPhase.PENDING, containers=[ContainerStatus(name="init", state=ended)])
+    scene.happens(What.FORGOT, uid="u", name="init", id=made)
+    with pytest.raises(AssertionError, match="starts again") if is_told else contextlib.nullcontext():
+        scene.runs(name="init", attempt=1)

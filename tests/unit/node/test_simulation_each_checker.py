@@ -224,6 +224,13 @@ def failed_calls_wait(scene: Scene) -> None:
         scene.environment.outages.failed("run_sandbox", "u")
 
 
+def failed_fetches_wait(scene: Scene) -> None:
+    scene.wants(container=attrs.evolve(APP, image="busybox:2"))
+    for after_s in (0.0, 10.0, 12.0):
+        scene.clock.advance(after_s)
+        scene.environment.outages.failed("pull_image", "busybox:2")
+
+
 def init_once(scene: Scene) -> None:
     scene.wants(init_containers=(attrs.evolve(APP, name="init"),))
     scene.crashes(scene.runs(name="init"), 0)
@@ -331,7 +338,7 @@ def ready_is_earned(scene: Scene) -> None:
 def readiness_stands(scene: Scene) -> None:
     scene.wants()
     scene.runs()
-    scene.told(ready=True)
+    scene.told(ready=True, containers=[RUNS])
     scene.told(ready=False)
 
 
@@ -1233,6 +1240,9 @@ BROKEN = {
     ),
     "FailedCallsWait": Broken(
         failed_calls_wait, r"u: run_sandbox of u failed 2 times in a row.* 0\.60 s later; 1 s are its wait"
+    ),
+    "FailedFetchesWait": Broken(
+        failed_fetches_wait, r"busybox:2 could not be fetched 2 times in a row.* 12\.00 s later; 20 s are its"
     ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }

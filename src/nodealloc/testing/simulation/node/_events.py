@@ -17,7 +17,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Pod
 
-__all__ = ["STOP", "Deletion", "Event", "Events", "Ran", "What"]
+__all__ = ["PULL", "STOP", "Deletion", "Event", "Events", "Ran", "What"]
 
 
 class What(enum.Enum):
@@ -67,6 +67,8 @@ class What(enum.Enum):
 
 STOP: Final = "stop_container"
 """The call that asks a container to end, as the value of events of calls that hang or fail."""
+PULL: Final = "pull_image"
+"""The call that fetches an image, as the value of events of calls that fail; their id is its name."""
 
 
 @attrs.frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodealloc.testing.simulation.node._again import FailedCallsWait
+from nodealloc.testing.simulation.node._again import FailedCallsWait, FailedFetchesWait
 from nodealloc.testing.simulation.node._clearing import (
     FewRecordsStay,
     NothingIsLeft,
@@ -204,5 +204,6 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TellsOfThese,
     SameEnd,
     FailedCallsWait,
+    FailedFetchesWait,
 )
 """All of them. There is no eviction by pressure, which guarantee 5 (measure again) is about."""

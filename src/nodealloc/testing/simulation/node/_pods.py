@@ -62,7 +62,7 @@ _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
 _FROM = "FROM"
 """A variable that says from which image a container is made: both are of one form."""
-_ALWAYS, _NEVER = 0.12, 0.1
+_ALWAYS, _NEVER, _ONCE = 0.12, 0.1, 0.25
 """Of pods so many have their first container's image fetched for each start, or wait until it is there."""
 _SAYS_STARTED, _STARTS_BADLY = 0.8, 0.5
 """Of sidecars so many say when they have started, and of their instances so many never do."""
@@ -127,12 +127,14 @@ def random_pod(
 
 
 def _fetched(rng: random.Random, container: Container, uid: str) -> Container:
-    """The same, perhaps with another policy of fetching its image; one that is never fetched is its own."""
+    """The same, perhaps with another policy of fetching its image, and then with one of its own."""
     lot = rng.random()
     if lot < _ALWAYS:
-        return attrs.evolve(container, image_pull_policy=PullPolicy.ALWAYS)
+        return attrs.evolve(from_image(container, f"for-{uid}:0"), image_pull_policy=PullPolicy.ALWAYS)
     if lot < _ALWAYS + _NEVER:
         return attrs.evolve(from_image(container, f"of-{uid}:0"), image_pull_policy=PullPolicy.NEVER)
+    if lot < _ALWAYS + _NEVER + _ONCE:
+        return from_image(container, f"for-{uid}:0")
     return container
 
 

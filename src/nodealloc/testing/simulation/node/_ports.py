@@ -31,7 +31,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
-from nodealloc.testing.simulation.node._events import Ran
+from nodealloc.testing.simulation.node._events import PULL, Ran
 from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
@@ -62,10 +62,10 @@ class SimulatedRuntime:
 
     Faults, by name: `runtime is away`, `runtime is slow`, `runtime hangs` (in a call about one pod),
     `whole runtime hangs` (in one about all of them), `stop hangs` (in one that asks a container to end),
-    `runtime refuses`, `answer is lost` (done, and nobody hears of it), `answer is late` (of a look: it
-    shows what was), `runtime restarts` (records of what does not run are gone), `runtime forgets an end`
-    (the newest), `container vanishes` (it ends as soon as it has started, and its record goes with it),
-    and those of `Outages`.
+    `runtime refuses`, `registry refuses` (to hand out an image), `answer is lost` (done, and nobody hears
+    of it), `answer is late` (of a look: it shows what was), `runtime restarts` (records of what does not
+    run are gone), `runtime forgets an end` (the newest), `container vanishes` (it ends as soon as it has
+    started, and its record goes with it), and those of `Outages`.
 
     Images are fetched in their own time; a look at those that are there takes none, since others
     wait for its end in their threads, where virtual time would stand still.
@@ -161,10 +161,17 @@ class SimulatedRuntime:
         return self._at_once("images", self._containers.images)
 
     def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
-        """See `Images.pull_image`; every image can be had, by anybody."""
+        """See `Images.pull_image`; every image can be had, by anybody, sooner or later."""
         del credentials
         was_there = self._containers.has_image(name)
-        return self._do("pull_image", lambda: self._containers.fetch(name, was_there=was_there))
+
+        def fetch() -> str:
+            if self._life.chance.strikes("registry refuses"):
+                self._outages.failed(PULL, name)
+                raise RuntimeRefusedError(PULL, "NOT_FOUND", f"the simulated registry has no {name} just now")
+            return self._containers.fetch(name, was_there=was_there)
+
+        return self._do(PULL, fetch, image=name)
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the port's name
         """See `Images.remove_image`."""
@@ -219,19 +226,19 @@ class SimulatedRuntime:
     def _look(self, call: str, work: Callable[[], T], about: str = "") -> T:
         return self._through(call, work, about, changes=False)
 
-    def _do(self, call: str, work: Callable[[], T], about: str = "") -> T:
-        return self._through(call, work, about, changes=True)
+    def _do(self, call: str, work: Callable[[], T], about: str = "", *, image: str = "") -> T:
+        return self._through(call, work, about, changes=True, image=image)
 
-    def _through(self, call: str, work: Callable[[], T], about: str, *, changes: bool) -> T:
+    def _through(self, call: str, work: Callable[[], T], about: str, *, changes: bool, image: str = "") -> T:
         life = self._life
         strikes = life.chance.strikes
         life.enter()
         if self._is_away():
-            self._outages.failed(call, about)
+            self._outages.failed(call, about or image)
             raise RuntimeUnavailableError(call, "connection refused")
         if strikes("runtime restarts"):
             self._outages.restart()
-            self._outages.failed(call, about)
+            self._outages.failed(call, about or image)
             raise RuntimeUnavailableError(call, "connection reset by peer")
         if strikes("runtime is slow"):
             self._containers.hung(about, call)
@@ -242,7 +249,7 @@ class SimulatedRuntime:
             if not about:
                 raise RuntimeUnavailableError(call, "deadline exceeded")
         if changes and (self._outages.refuses(life.chance) or strikes("runtime refuses")):
-            self._outages.failed(call, about)
+            self._outages.failed(call, about or image)
             raise RuntimeRefusedError(call, "UNKNOWN", "the simulated runtime does not feel like it")
         if strikes("runtime forgets an end"):
             self._outages.forget_newest()

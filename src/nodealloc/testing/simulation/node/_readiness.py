@@ -142,7 +142,8 @@ class ReadinessStands(Guarantee):
             # One that ends since may be told a moment later, and so may a probe that has failed.
             failing = any(one in running for one, _ in self._failing[event.uid])
             is_whole = not failing and self._asked.isdisjoint(running) and self._is_whole(event.uid, running)
-            self._ready_with[event.uid] = running if is_whole else set()
+            is_of_these = self._tells_of(event.value, running)
+            self._ready_with[event.uid] = running if is_whole and is_of_these else set()
             return
         before = self._ready_with.pop(event.uid, None)
         makes_room = is_victim(event.value)
@@ -154,3 +155,9 @@ class ReadinessStands(Guarantee):
         pod = self.pod(uid)
         sidecars = [one for one in pod.init_containers if one.restartable] if pod else []
         return pod is not None and len(running) == len(pod.containers) + len(sidecars)
+
+    def _tells_of(self, status: PodStatus, running: Collection[str]) -> bool:
+        """Whether it tells of instances that run, and not of those before, whose end is news on its way."""
+        told = {one.name: one.restart_count for one in status.all_containers}
+        records = [one.record for one in self.environment.containers.running if one.record.id in running]
+        return all(told.get(one.name) == one.attempt for one in records)

@@ -78,7 +78,7 @@ class FinishedStays(ProbesHeard):
         """A start is allowed by the pod's policy, or by what it was asked to end for."""
         self.hear_probe(event)
         self.hear_stop(event)
-        self._told |= _successes(event)
+        self._told |= {(event.uid, name) for _, name in _successes(event)}
         pod, container = self.pod(event.uid), self.container(event)
         if event.what is What.SANDBOX_MADE and pod is not None:
             self._needs_one(pod)
@@ -149,11 +149,11 @@ class InitOnce(Guarantee):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._codes: dict[tuple[str, str, str], int] = {}
-        self._told = set[tuple[str, str]]()
+        self._told = set[str | None]()
 
     def heard(self, event: Event, /) -> None:
         """A start is not of an init container that is over."""
-        self._told |= _successes(event)
+        self._told |= {id_ for id_, _ in _successes(event)}
         if event.what not in {What.STARTED, What.ENDED, What.FORGOT} or not self.is_init(event):
             return
         one = next(one for one in self.environment.containers.reports if one.record.id == event.id)
@@ -163,7 +163,7 @@ class InitOnce(Guarantee):
             # How one ends of which the runtime said something strange is not its own doing.
             if event.value.code == 0 or not self.environment.outages.is_excused(event.id):
                 self._codes[key] = event.value.code
-        elif event.what is What.FORGOT and (code or (event.uid, event.name) not in self._told):
+        elif event.what is What.FORGOT and (code or event.id not in self._told):
             self._codes.pop(key, None)  # perhaps nobody looked in time
         elif event.what is What.STARTED:
             has_failed = bool(code) and pod is not None and pod.restart_policy is RestartPolicy.NEVER
@@ -383,12 +383,12 @@ class NothingAfterwards(Guarantee):
             )
 
 
-def _successes(event: Event) -> set[tuple[str, str]]:
-    """Containers that a status tells to have ended with 0."""
+def _successes(event: Event) -> set[tuple[str | None, str]]:
+    """Ids and names of containers that a status tells to have ended with 0."""
     if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
         return set()
     return {
-        (event.uid, one.name)
+        (state.container_id, one.name)
         for one in event.value.all_containers
         for state in (one.state, one.last_state)
         if isinstance(state, ContainerTerminated) and state.exit == Exited(code=0)

@@ -14,6 +14,7 @@ Faults that may strike, with their odds below:
 - `whole runtime hangs`
 - `stop hangs`
 - `runtime refuses`
+- `registry refuses`
 - `answer is lost`
 - `disk fails`
 - `disk is full`
@@ -66,6 +67,7 @@ EVERYTHING = SeedClass(
         "whole runtime hangs": 0.001,
         "stop hangs": 0.002,
         "runtime refuses": 0.02,
+        "registry refuses": 0.4,
         "answer is lost": 0.02,
         "disk fails": 0.001,
         "disk is full": 0.001,

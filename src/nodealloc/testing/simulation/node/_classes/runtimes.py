@@ -8,6 +8,7 @@ Faults that may strike, with their odds below:
 - `runtime restarts`
 - `container vanishes`
 - `runtime forgets an end`
+- `registry refuses`
 - `answer is lost`
 - `killed after a call`
 """
@@ -28,6 +29,7 @@ RUNTIMES = SeedClass(
         "runtime restarts": 0.003,
         "container vanishes": 0.08,
         "runtime forgets an end": 0.003,
+        "registry refuses": 0.6,
         "answer is lost": 0.05,
         "call takes time": 0.8,
         "killed after a call": 0.001,
