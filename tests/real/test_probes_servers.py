@@ -327,6 +327,31 @@ def test_a_host_of_the_pod_goes_with_redirects_that_name_none() -> None:
     assert seen == [b"Host: 127.0.0.1:%d" % port]
 
 
+def test_a_host_of_the_pod_goes_with_redirects_until_one_is_a_whole_url() -> None:
+    """A host after `//` alone takes it from none, and once it was left out it stays out."""
+    named, seen = HttpHeader(name="Host", value="web.test"), list[bytes]()
+
+    def leads(location: str) -> Serve:
+        def serve(one: socket.socket) -> None:
+            seen.append(request_of(one).split(b"\r\n")[1])
+            own = one.getsockname()[1]
+            one.sendall(answer("302 Found", b"", f"Location: {location.replace('PORT', str(own))}"))
+
+        return serve
+
+    def ends(one: socket.socket) -> None:
+        seen.append(request_of(one).split(b"\r\n")[1])
+        one.sendall(answer("200 OK"))
+
+    onward = (leads("//127.0.0.1:PORT/a"), leads("http://127.0.0.1:PORT/b"), leads("/c"))
+    with server(*onward, ends) as port:
+        action = HttpGetAction(port=port, http_headers=(named,))
+        question = Question(action=action, address="127.0.0.1", port=port, timeout_s=LONG_S)
+        assert HttpProber().probe(question).kind is ReplyKind.SUCCESS
+    ours = b"Host: 127.0.0.1:%d" % port
+    assert seen == [b"Host: web.test", b"Host: web.test", ours, ours]
+
+
 def test_a_name_with_several_addresses_is_asked_where_somebody_listens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 from nodealloc import _attrs as attrs
 from nodealloc._error_words import error_words
-from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
+from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, is_whole_url
 from nodealloc._request_paths import path_of, sent_as
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
@@ -222,7 +222,7 @@ class _Request:
                 if error.reason not in _NO_TLS:
                     raise
                 # It does not speak TLS: whoever wrote HTTPS meets a server of plain HTTP.
-                scheme, headers = "http", _without_secrets(headers)
+                scheme, headers = "http", _without(headers, "authorization")
                 continue
             netloc = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             onward = urlsplit(urljoin(f"{scheme}://{netloc}{path}", location))
@@ -230,6 +230,8 @@ class _Request:
                 return _Ended()
             scheme, port = onward.scheme, onward.port or (443 if onward.scheme == "https" else 80)
             path = sent_as(onward.path, onward.query)
+            if is_whole_url(location):
+                headers = _without(headers, "host")
         return _Ended(f"{MOST_REQUESTS} requests, and redirected again")
 
     def _sent(self, made: HTTPConnection, path: str, headers: dict[str, str]) -> str:
@@ -278,8 +280,8 @@ def _headers(action: HttpGetAction) -> dict[str, str]:
     return {name: value for name, value in words.items() if value}
 
 
-def _without_secrets(headers: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() != "authorization"}
+def _without(headers: dict[str, str], left_out: str) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() != left_out}
 
 
 def _exit_of(action: ExecAction, done: CommandResult) -> _Ended:

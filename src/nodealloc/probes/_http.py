@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
-from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
+from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, is_whole_url
 from nodealloc._request_paths import is_unreadable, path_of, sent_as
 from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
@@ -119,14 +119,15 @@ class HttpProber:
         address = addresses[0]
         try:
             address = yield from reached(addresses, target.port)
+            with_host = True
             for _ in range(MOST_REQUESTS):
                 head, body = yield from self._fetched(target, address, request)
                 location = head.fields.get("location", "") if head.status in FOLLOWED else ""
                 onward = target.at(location) if location else target
                 if not location or onward.host != target.host:
                     return _reply(head, body)
-                is_elsewhere = bool(urlsplit(location).netloc)
-                target, request = onward, _request(onward, _action(question), with_host=not is_elsewhere)
+                with_host = with_host and not is_whole_url(location)
+                target, request = onward, _request(onward, _action(question), with_host=with_host)
         except TimeoutError:
             late = f"{target.url}: no whole answer within {question.timeout_s:g} s"
             return Reply(ReplyKind.FAILURE, late, timed_out=True)
@@ -213,7 +214,7 @@ def _request(target: _Target, action: HttpGetAction, *, with_host: bool = True) 
     Args:
         target: Where to.
         action: What the pod says.
-        with_host: Whether a host that the pod names is told; a redirect may name another one.
+        with_host: Whether a host that the pod names is told, which goes until a redirect is a whole URL.
     """
     own = {"User-Agent": "kube-probe/1.32", "Accept": "*/*", "Connection": "close"}
     given = [(_canonical(one.name), one.value) for one in action.http_headers]
