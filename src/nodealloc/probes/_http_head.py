@@ -19,10 +19,18 @@ _NO_BODY: Final = frozenset({204, 304})
 _SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,16}")
 """Of a chunk; `int` takes a sign as well, with which a chunk would end where it began, for ever."""
 _BEGINS: Final = b"HTTP/1."
-_FIELD: Final = re.compile(
-    rb"\n(content-length|transfer-encoding|location)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE
-)
+_OLD: Final = b"HTTP/1.0"
+"""Without chunks, whatever it says of them."""
+_FIELD: Final = re.compile(rb"\n(content-length|transfer-encoding|location):[ \t]*([^\r\n]*)", re.IGNORECASE)
 """Whatever else an answer says of itself changes nothing."""
+_LINES: Final = re.compile(
+    rb"[^\n]*+(?:\n[!#-'*+.0-9A-Z^_`a-z|~-][ !#-'*+.0-9A-Z^_`a-z|~-]*+:[\t -~\x80-\xff]*+\r?+"
+    rb"(?:\n[ \t][\t -~\x80-\xff]*+\r?+)*+)*+"
+)
+"""A head as far as it makes sense: its status, then names with their values, which may go on in lines that
+begin with a blank. A name may have blanks in it; it is none that counts then."""
+_LENGTH: Final = re.compile(r"0*[0-9]{1,19}")
+_LARGEST: Final = (1 << 63) - 1
 
 
 class HttpNonsenseError(PermanentError):
@@ -36,7 +44,7 @@ class Head:
     Attributes:
         status: Three digits.
         fields: Headers that say how long the answer is, or where another one is, by their names
-            in small letters; of one that is there twice, the last.
+            in small letters; of one that is there twice, the first.
         length_bytes: Of the head, with what came before it and the empty line.
     """
 
@@ -50,6 +58,8 @@ def head_in(data: bytes, /) -> Head | None:
 
     Raises:
         HttpNonsenseError: What came is no HTTP/1.
+
+    Source: Go ``net/http`` and ``net/textproto``, by which kubelets read.
     """
     begin = 0
     while True:
@@ -65,12 +75,29 @@ def head_in(data: bytes, /) -> Head | None:
             raise HttpNonsenseError(f"the answer is no HTTP/1: {line[:40]!r}")
         status = int(found[1])
         if not _goes_on(status):
-            fields = {
-                name.lower().decode(): value.rstrip().decode(errors="surrogateescape")
-                for name, value in _FIELD.findall(data, begin, end)
-            }
-            return Head(status, fields, ends.end())
+            return Head(status, _fields(data, begin, end), ends.end())
         begin = ends.end()
+
+
+def _fields(data: bytes, begin: int, end: int) -> Mapping[str, str]:
+    """The headers that count; raises where they, or any other line of the head, make no sense."""
+    right = _LINES.match(data, begin, end)
+    sense = begin if right is None else right.end()
+    if sense < end:
+        line = data[data.rfind(b"\n", begin, sense + 1) + 1 : end].partition(b"\n")[0].rstrip(b"\r")
+        raise HttpNonsenseError(f"a header that is none: {line[:40]!r}")
+    found: dict[str, list[str]] = {}
+    for name, value in _FIELD.findall(data, begin, end):
+        text: str = value.rstrip().decode(errors="surrogateescape")
+        found.setdefault(name.lower().decode(), []).append(text)
+    if data.startswith(_OLD, begin):
+        found.pop("transfer-encoding", None)
+    lengths, codings = found.get("content-length", []), found.get("transfer-encoding", ["chunked"])
+    if len(set(lengths)) > 1:
+        raise HttpNonsenseError(f"Content-Length: {', '.join(lengths)[:40]!r}")
+    if [one.lower() for one in codings] != ["chunked"]:
+        raise HttpNonsenseError(f"Transfer-Encoding: {', '.join(codings)[:40]!r}; chunked alone is read")
+    return {name: values[0] for name, values in found.items()}
 
 
 def _goes_on(status: int) -> bool:
@@ -79,15 +106,21 @@ def _goes_on(status: int) -> bool:
 
 
 def is_whole(head: Head, body: bytes, /, *, has_ended: bool = False) -> bool:
-    """Whether the body is all there; `has_ended` where the other side has said its last word."""
+    """Whether the body is all there; `has_ended` where the other side has said its last word.
+
+    Raises:
+        HttpNonsenseError: How long it is makes no sense.
+    """
     if head.status in _NO_BODY:
         return True
-    if "chunked" in head.fields.get("transfer-encoding", "").lower():
+    if "transfer-encoding" in head.fields:
         return _chunks_end(body)
-    length = head.fields.get("content-length", "")
-    if length.isascii() and length.isdigit():
-        return len(body) >= int(length)
-    return has_ended
+    length = head.fields.get("content-length")
+    if length is None:
+        return has_ended
+    if not _LENGTH.fullmatch(length) or int(length) > _LARGEST:
+        raise HttpNonsenseError(f"Content-Length: {length[:40]!r}")
+    return len(body) >= int(length)
 
 
 def _chunks_end(body: bytes) -> bool:
