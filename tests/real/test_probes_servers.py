@@ -521,9 +521,11 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
 
     def __init__(self) -> None:
         self.hold = threading.Event()
+        self.agents = list[str]()
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """Its only method."""
+        self.agents += [value for name, value in details.invocation_metadata if name == "user-agent"]
         if details.method != "/grpc.health.v1.Health/Check":
             return None
         return grpc.unary_unary_rpc_method_handler(self.check)
@@ -585,6 +587,14 @@ def test_grpc_says_what_the_health_service_said(service: str, word: str) -> None
     with health_server(None, Health()) as port:
         reply = GrpcProber().probe(health(port, service))
     assert (reply.kind, word in reply.message) == (ReplyKind.FAILURE, True)
+
+
+def test_grpc_says_who_asks() -> None:
+    """A server may leave probes out of its log."""
+    one = Health()
+    with health_server(None, one) as port:
+        assert GrpcProber().probe(health(port)) == Reply(ReplyKind.SUCCESS)
+    assert [agent.partition(" ")[0] for agent in one.agents] == ["kube-probe/1.32"]
 
 
 def test_grpc_where_there_is_no_health_service() -> None:

@@ -30,8 +30,10 @@ from nodealloc.probes._http_head import Head, HttpNonsenseError, head_in, is_who
 from nodealloc.probes._ports import Exchange, Question
 from nodealloc.probes._replies import Reply, ReplyKind
 
-__all__ = ["HttpProber", "unverified"]
+__all__ = ["USER_AGENT", "HttpProber", "unverified"]
 
+USER_AGENT: Final = "kube-probe/1.32"
+"""Who asks, over gRPC too: servers leave probes out of their logs by it."""
 _BODY_BYTES: Final = 10 * 1024
 """Of a body that are read; the rest says nothing that a person would read in an event."""
 _HEAD_BYTES: Final = 64 * 1024
@@ -216,7 +218,7 @@ def _request(target: _Target, action: HttpGetAction, *, with_host: bool = True) 
         action: What the pod says.
         with_host: Whether a host that the pod names is told, which goes until a redirect is a whole URL.
     """
-    own = {"User-Agent": "kube-probe/1.32", "Accept": "*/*", "Connection": "close"}
+    own = {"User-Agent": USER_AGENT, "Accept": "*/*", "Connection": "close"}
     given = [(_canonical(one.name), one.value) for one in action.http_headers]
     host = next((value for name, value in given if name == "Host"), "") if with_host else ""
     lines = [f"GET {target.path} HTTP/1.1", f"Host: {host or target.netloc}"]
