@@ -201,12 +201,15 @@ def _ended(head: Head | None, data: bytes) -> tuple[Head, bytes]:
 
 
 def _reply(head: Head, body: bytes) -> Reply:
-    """What an answer means; of a failure without its body, which is not for everyone who reads events."""
+    """What an answer means, in a kubelet's words.
+
+    Those of a failure are without its body, which is not for everyone who reads events.
+    """
     if 200 <= head.status < 300:
         return Reply(ReplyKind.SUCCESS)
     if 300 <= head.status < 400:
         said = body[:_SHOWN].decode("utf-8", "replace").strip()
-        return Reply(ReplyKind.WARNING, f"HTTP {head.status} is not followed{': ' + said if said else ''}")
+        return Reply(ReplyKind.WARNING, f"Probe terminated redirects, Response body: {said}")
     return Reply(ReplyKind.FAILURE, f"HTTP probe failed with statuscode: {head.status}")
 
 
