@@ -36,6 +36,8 @@ def test_lines_of_a_head_may_end_without_a_carriage_return(end: bytes) -> None:
         ("a\x7f?b#c", "/a%7F%3Fb%23c"),
         ("/a#\n", "/a"),
         ("/a?b", "/a?b"),
+        ("/a?", "/a?"),
+        ("/a??#?", "/a??"),
     ],
 )
 def test_no_character_of_a_path_is_dropped(path: str, asked: str) -> None:
