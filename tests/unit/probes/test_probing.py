@@ -434,12 +434,16 @@ def test_where_a_container_is_asked() -> None:
             ),
             "invalid port number: -1",
         ),
+        (
+            Container(name="app", liveness_probe=Probe(tcp_socket=TcpSocketAction(port=1), period_seconds=0)),
+            "Schedule.period_s: expected seconds above 0",
+        ),
         (Container(name="app", liveness_probe=Probe()), "nothing about how to ask"),
         (Container(name="app", liveness_probe=Probe(http_get=HttpGetAction(port=1))), "no prober"),
     ],
 )
 def test_what_cannot_be_asked_is_told_and_fails_nobody(one: Container, word: str) -> None:
-    """A name without a port, a way that nobody knows: an event each period, no verdict."""
+    """A name without a port, a period of 0, a way that nobody knows: an event each period, no verdict."""
     node = Node()
     node.probing = Probing(
         Probers(tcp=node.prober),
