@@ -152,8 +152,15 @@ def test_http_keeps_the_promises_of_probers() -> None:
         (answer("204 No Content"), ReplyKind.SUCCESS, ""),
         (b"HTTP/1.1 204 No Content\r\n\r\n", ReplyKind.SUCCESS, ""),
         (answer("304 Not Modified"), ReplyKind.WARNING, "Probe terminated redirects, Response body: "),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: odd\r\n\r\n", ReplyKind.WARNING, "body: "),
         (answer("399 Odd"), ReplyKind.WARNING, "Probe terminated redirects, Response body: "),
         (answer("301 Moved", b"gone"), ReplyKind.WARNING, "Probe terminated redirects, Response body: gone"),
+        (
+            b"HTTP/1.1 302 Found\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nbeh\r\n3\r\nind\r\n0\r\n\r\n",
+            ReplyKind.WARNING,
+            "Response body: behind",
+        ),
+        (answer("300 Many", b"two") + b"junk", ReplyKind.WARNING, "Response body: two"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + answer("200 OK"), ReplyKind.SUCCESS, ""),
         (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", ReplyKind.SUCCESS, ""),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", ReplyKind.SUCCESS, ""),
@@ -178,6 +185,7 @@ def test_http_understands_what_servers_say(sent: bytes, kind: ReplyKind, word: s
         reply = HttpProber().probe(http(port))
     assert reply.kind is kind
     assert word in reply.message
+    assert not reply.message.endswith(("0", "junk"))
 
 
 def test_a_failure_is_told_without_its_body() -> None:

@@ -26,7 +26,7 @@ from nodealloc.probes._exchange import (
     secured,
     sent,
 )
-from nodealloc.probes._http_head import Head, HttpNonsenseError, head_in, is_whole
+from nodealloc.probes._http_head import Head, HttpNonsenseError, content_of, head_in, is_whole
 from nodealloc.probes._ports import Exchange, Question
 from nodealloc.probes._replies import Reply, ReplyKind
 
@@ -208,7 +208,7 @@ def _reply(head: Head, body: bytes) -> Reply:
     if 200 <= head.status < 300:
         return Reply(ReplyKind.SUCCESS)
     if 300 <= head.status < 400:
-        said = body[:_SHOWN].decode("utf-8", "replace").strip()
+        said = content_of(head, body)[:_SHOWN].decode("utf-8", "replace").strip()
         return Reply(ReplyKind.WARNING, f"Probe terminated redirects, Response body: {said}")
     return Reply(ReplyKind.FAILURE, f"HTTP probe failed with statuscode: {head.status}")
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.errors import PermanentError
 
-__all__ = ["Head", "HttpNonsenseError", "head_in", "is_whole"]
+__all__ = ["Head", "HttpNonsenseError", "content_of", "head_in", "is_whole"]
 
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?=[ \r\n]|$)")
 _END: Final = re.compile(rb"\n\r?\n")
@@ -114,7 +114,7 @@ def is_whole(head: Head, body: bytes, /, *, has_ended: bool = False) -> bool:
     if head.status in _NO_BODY:
         return True
     if "transfer-encoding" in head.fields:
-        return _chunks_end(body)
+        return any(size == 0 for size, _ in _chunks(body))
     length = head.fields.get("content-length")
     if length is None:
         return has_ended
@@ -123,15 +123,26 @@ def is_whole(head: Head, body: bytes, /, *, has_ended: bool = False) -> bool:
     return len(body) >= int(length)
 
 
-def _chunks_end(body: bytes) -> bool:
-    """Whether the last chunk has come, which is empty."""
+def content_of(head: Head, body: bytes, /) -> bytes:
+    """What a body says, as far as it has come: without sizes of chunks, and what is behind its end."""
+    if head.status in _NO_BODY:
+        return b""
+    if "transfer-encoding" in head.fields:
+        return b"".join(chunk for _, chunk in _chunks(body))
+    return body[: int(head.fields.get("content-length", len(body)))]
+
+
+def _chunks(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """The size of each chunk, and what of it has come; of the last one, which is empty, once its end has."""
     at = 0
     while (line := body.find(b"\r\n", at)) >= 0:
         word = body[at:line].partition(b";")[0].strip()
         if not _SIZE.fullmatch(word):
             raise HttpNonsenseError(f"a chunk of {word[:20]!r} bytes")
-        size = int(word, 16)
+        size, begin = int(word, 16), line + 2
         if size == 0:
-            return body.find(b"\r\n", line + 2) >= 0
-        at = line + 2 + size + 2
-    return False
+            if body.find(b"\r\n", begin) >= 0:
+                yield 0, b""
+            return
+        yield size, body[begin : begin + size]
+        at = begin + size + 2
