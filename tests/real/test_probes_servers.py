@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import socket
 import ssl
 import subprocess
@@ -460,14 +461,46 @@ def test_a_full_backlog_is_a_failure_for_http_too() -> None:
 
 
 def test_probes_hold_no_ports_afterwards() -> None:
-    """A hundred probes leave no connection behind that waits for a minute."""
+    """A hundred leave no connection behind that waits for a minute, but where both sides end it at once."""
+
+    def waiting() -> int:
+        table = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+        ours = [line.split() for line in table if line.split()[2].endswith(f":{port:04X}")]
+        return sum(fields[3] == "06" for fields in ours)
+
     with server(says(answer("200 OK", b"ok"))) as port:
         for _ in range(100):
-            assert HttpProber().probe(http(port)).kind is ReplyKind.SUCCESS
             assert TcpProber().probe(tcp(port)).kind is ReplyKind.SUCCESS
-        table = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
-    waiting = [line for line in table if line.split()[2].endswith(f":{port:04X}") and line.split()[3] == "06"]
-    assert waiting == []
+        assert waiting() == 0
+        for _ in range(100):
+            assert HttpProber().probe(http(port)).kind is ReplyKind.SUCCESS
+        assert waiting() <= 20
+
+
+def test_whoever_was_probed_sees_an_end_and_no_broken_connection() -> None:
+    """Servers write what breaks into their logs, at each probe."""
+    seen = queue.SimpleQueue[bytes | str]()
+
+    def reads(one: socket.socket) -> None:
+        try:
+            seen.put(one.recv(4096))
+        except OSError as error:
+            seen.put(str(error))
+
+    def late(one: socket.socket) -> None:
+        time.sleep(0.05)
+        reads(one)
+
+    def goes_on(one: socket.socket) -> None:
+        says(answer("200 OK", b"ok"))(one)
+        late(one)
+
+    with server(late) as port:
+        assert TcpProber().probe(tcp(port)).kind is ReplyKind.SUCCESS
+        assert seen.get(timeout=LONG_S) == b""
+    with server(goes_on) as port:
+        assert HttpProber().probe(http(port)).kind is ReplyKind.SUCCESS
+        assert seen.get(timeout=LONG_S) == b""
 
 
 @pytest.fixture(scope="module")
