@@ -219,6 +219,32 @@ def test_a_redirect_within_the_host_is_followed() -> None:
     assert len(seen) == 11
 
 
+def test_a_redirect_leads_where_its_bytes_say() -> None:
+    """They are sent as they came, as with probes."""
+    seen: list[bytes] = []
+
+    def leads(one: socket.socket, data: bytes) -> None:
+        says("302 Found\r\nLocation: /é" if b"GET / " in data else "200 OK", seen)(one, data)
+
+    with server(leads) as port:
+        assert run(get(port)) == ""
+    assert [one.split(b" HTTP")[0] for one in seen] == [b"GET /", b"GET /%C3%A9"]
+
+
+@pytest.mark.parametrize(
+    ("location", "word"),
+    [
+        ("ftp://127.0.0.1/", "redirected to 'ftp://127.0.0.1/', where nobody can ask"),
+        ("/%zz", "redirected to '/%zz', where nobody can ask"),
+        ("http://127.0.0.1:odd/", "Port"),
+    ],
+)
+def test_a_redirect_within_the_host_to_where_nobody_can_ask_has_failed(location: str, word: str) -> None:
+    """What the hook is for was to be done there."""
+    with server(says(f"302 Found\r\nLocation: {location}")) as port:
+        assert f"failed - error: {word}" in run(get(port))
+
+
 def test_a_host_of_the_pod_goes_with_redirects_until_one_is_a_whole_url() -> None:
     """A host after `//` alone takes it from none, and once it was left out it stays out."""
     onward, seen = ["//127.0.0.1:PORT/a", "http://127.0.0.1:PORT/b", "/c"], list[bytes]()

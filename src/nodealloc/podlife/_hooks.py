@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from nodealloc import _attrs as attrs
 from nodealloc._error_words import error_words
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, is_whole_url
-from nodealloc._request_paths import path_of, sent_as
+from nodealloc._request_paths import is_unreadable, path_of, sent_as
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._quoting import quoted
@@ -226,8 +226,10 @@ class _Request:
                 continue
             netloc = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             onward = urlsplit(urljoin(f"{scheme}://{netloc}{path}", location))
-            if not location or onward.hostname != host.lower() or onward.scheme not in {"http", "https"}:
+            if not location or onward.hostname != host.lower():
                 return _Ended()
+            if onward.scheme not in {"http", "https"} or is_unreadable(onward.path):
+                return _Ended(f"redirected to {location[:80]!r}, where nobody can ask")
             scheme, port = onward.scheme, onward.port or (443 if onward.scheme == "https" else 80)
             path = sent_as(onward.path, onward.query)
             if is_whole_url(location):
@@ -246,7 +248,8 @@ class _Request:
             made.request("GET", path, headers=headers)
             answer = made.getresponse()
             answer.read(_READ)
-            return answer.headers.get("Location", "") if answer.status in FOLLOWED else ""
+            location = answer.headers.get("Location", "") if answer.status in FOLLOWED else ""
+            return location.encode("latin-1").decode(errors="surrogateescape")
         finally:
             made.close()
 
