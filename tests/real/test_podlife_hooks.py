@@ -234,8 +234,8 @@ def test_a_redirect_leads_where_its_bytes_say() -> None:
 @pytest.mark.parametrize(
     ("location", "word"),
     [
-        ("ftp://127.0.0.1/", "redirected to 'ftp://127.0.0.1/', where nobody can ask"),
-        ("/%zz", "redirected to '/%zz', where nobody can ask"),
+        ("ftp://127.0.0.1/", "redirected to ftp, which is not HTTP"),
+        ("/%zz", "redirected to '/%zz', which is no URL"),
         ("http://127.0.0.1:odd/", "Port"),
     ],
 )

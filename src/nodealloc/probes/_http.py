@@ -7,12 +7,10 @@ import socket
 import ssl
 from collections.abc import Generator, Sequence
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
-from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
-from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, is_whole_url
-from nodealloc._request_paths import is_unreadable, path_of, sent_as
+from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, Target, is_whole_url
+from nodealloc._request_paths import path_of
 from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
@@ -48,41 +46,6 @@ def unverified() -> ssl.SSLContext:
     made.check_hostname = False
     made.verify_mode = ssl.CERT_NONE
     return made
-
-
-@attrs.frozen(kw_only=True)
-class _Target:
-    """One request: where it goes, and what is asked for; `netloc` is host and port as they were written."""
-
-    scheme: str
-    host: str
-    port: int
-    netloc: str
-    path: str
-
-    @property
-    def url(self) -> str:
-        return f"{self.scheme}://{self.netloc}{self.path}"
-
-    def at(self, location: str, /) -> _Target:
-        """Where a redirect leads.
-
-        Raises:
-            ValueError: To this host, in a way that nobody can ask.
-        """
-        parts = urlsplit(urljoin(self.url, location))
-        if parts.hostname == self.host and parts.scheme not in {"http", "https"}:
-            raise ValueError(f"redirected to {parts.scheme or 'no scheme'}, which is not HTTP")
-        if is_unreadable(parts.path):
-            raise ValueError(f"redirected to {location[:80]!r}, which is no URL")
-        default = 443 if parts.scheme == "https" else 80
-        return _Target(
-            scheme=parts.scheme,
-            host=parts.hostname or "",
-            port=parts.port or default,
-            netloc=parts.netloc.rpartition("@")[2],
-            path=sent_as(parts.path, parts.query),
-        )
 
 
 @typed_methods
@@ -140,7 +103,7 @@ class HttpProber:
         return Reply(ReplyKind.FAILURE, f"{target.url}: {MOST_REQUESTS} requests, and redirected again")
 
     def _fetched(
-        self, target: _Target, address: str, request: bytes
+        self, target: Target, address: str, request: bytes
     ) -> Generator[tuple[socket.socket, int], None, tuple[Head, bytes]]:
         one = opened(address)
         try:
@@ -179,17 +142,10 @@ def _action(question: Question) -> HttpGetAction:
 
 
 @functools.lru_cache(maxsize=4096)
-def _first(question: Question) -> tuple[_Target, bytes]:
+def _first(question: Question) -> tuple[Target, bytes]:
     """The first request, which is the same each time."""
     action = _action(question)
-    host = f"[{question.address}]" if ":" in question.address else question.address
-    target = _Target(
-        scheme=action.scheme.lower(),
-        host=question.address.lower(),
-        port=question.port,
-        netloc=f"{host}:{question.port}",
-        path=path_of(action.path),
-    )
+    target = Target.of(action.scheme.lower(), question.address, question.port, path_of(action.path))
     return target, _request(target, action)
 
 
@@ -213,7 +169,7 @@ def _reply(head: Head, body: bytes) -> Reply:
     return Reply(ReplyKind.FAILURE, f"HTTP probe failed with statuscode: {head.status}")
 
 
-def _request(target: _Target, action: HttpGetAction, *, with_host: bool = True) -> bytes:
+def _request(target: Target, action: HttpGetAction, *, with_host: bool = True) -> bytes:
     """The request; what the pod says of a header stands in place of our own, "" takes it away.
 
     Args:
