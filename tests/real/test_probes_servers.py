@@ -760,6 +760,38 @@ def test_one_thread_asks_all_and_a_server_that_hangs_delays_itself_alone() -> No
     assert {"statuscode: 500" in one.message for one in agent.events if one.pod.uid == "bad"} == {True}
 
 
+def test_the_thread_that_asks_all_asks_over_tls_too(tls: ssl.SSLContext) -> None:
+    """What TLS makes of a socket is watched in its place, also behind a redirect; others are asked on."""
+    count = list[None]()
+
+    def counted(one: socket.socket) -> None:
+        count.append(None)
+        says(answer("200 OK", b"ok"))(one)
+
+    onward = says(answer("302 Found", b"", "Location: /ready")), says(answer("200 OK"))
+    with (
+        server(says(answer("200 OK", b"ok")), tls=tls) as good,
+        server(*onward, tls=tls) as moved,
+        server(says(answer("500 No")), tls=tls) as bad,
+        server(silent, tls=tls) as hung,
+        server(counted) as plain,
+    ):
+        agent = Agent(Probers.real())
+        with agent.probing:
+            for uid, port in {"good": good, "moved": moved, "bad": bad, "hung": hung}.items():
+                action = HttpGetAction(port=port, scheme="HTTPS")
+                agent.run(uid, Probe(http_get=action), timeout_s=SHORT_S if uid == "hung" else LONG_S)
+            agent.run("plain", http_probe(plain))
+            for uid in ("good", "moved", "plain"):
+                agent.wait_for(uid, ready=True)
+            for uid in ("bad", "hung"):
+                agent.wait_for(uid, ready=False)
+            before, ends_s = len(count), time.monotonic() + LONG_S
+            while len(count) < before + 5:
+                assert time.monotonic() < ends_s, "nobody is asked any more"
+                time.sleep(0.01)
+
+
 def test_a_verdict_follows_a_server_over_its_life() -> None:
     """Not there, well, not well, gone: each is seen; asking ends with the pod."""
     said = [b""]

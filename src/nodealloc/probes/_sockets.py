@@ -132,13 +132,13 @@ class Sockets(Generic[T]):
     def _go_on(self, running: _Running[T], *, late: bool) -> None:
         """Let it run to where it waits, or to its end."""
         try:
-            waits = running.exchange.throw(TimeoutError()) if late else next(running.exchange)
+            one, events = running.exchange.throw(TimeoutError()) if late else next(running.exchange)
+            self._wait_for(running, one, events)
         except StopIteration as done:
             self._over(running, cast("Reply", done.value))
         except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
+            running.exchange.close()
             self._over(running, Reply(ReplyKind.ERROR, error_words(error)))
-        else:
-            self._wait_for(running, *waits)
 
     def _wait_for(self, running: _Running[T], one: socket.socket, events: int) -> None:
         if running.is_new and events == selectors.EVENT_READ:
@@ -152,7 +152,10 @@ class Sockets(Generic[T]):
         else:
             self._leave(running)
             running.fd = one.fileno()
-            self._epoll.register(running.fd, _MASKS[events])
+            try:
+                self._epoll.register(running.fd, _MASKS[events])
+            except FileExistsError:  # TLS took the socket before over, as the kernel watches it
+                self._epoll.modify(running.fd, _MASKS[events])
             self._by_fd[running.fd] = running
         running.socket, running.events = one, events
 

@@ -76,6 +76,34 @@ def heard_on(one: socket.socket) -> Exchange:
     return Reply(ReplyKind.SUCCESS, said.decode())
 
 
+def test_a_socket_that_cannot_be_waited_for_is_an_error_of_its_own_question() -> None:
+    """As a closed one; the others are waited for as before."""
+    ended: dict[int, Reply] = {}
+    closed: list[bool] = []
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    mine, theirs = socket.socketpair()
+    mine.setblocking(False)
+    gone = socket.socket()
+    gone.close()
+
+    def asks_nobody() -> Exchange:
+        try:
+            yield gone, selectors.EVENT_WRITE
+        finally:
+            closed.append(True)
+        raise AssertionError
+
+    sockets.begin(0, asks_nobody(), time.monotonic() + 5.0)
+    sockets.begin(1, heard_on(mine), time.monotonic() + 5.0)
+    assert (ended[0].kind, closed, len(sockets)) == (ReplyKind.ERROR, [True], 1)
+    theirs.send(b"ok")
+    sockets.turn(5.0, time.monotonic)
+    assert ended[1] == Reply(ReplyKind.SUCCESS, "ok")
+    sockets.close()
+    mine.close()
+    theirs.close()
+
+
 def test_an_answer_may_take_as_long_as_anybody_says() -> None:
     """Centuries as well: the kernel, which would refuse such a wait, is asked for shorter ones."""
     ages_s = 2.0**62
