@@ -792,6 +792,25 @@ def test_the_thread_that_asks_all_asks_over_tls_too(tls: ssl.SSLContext) -> None
                 time.sleep(0.01)
 
 
+def test_steps_of_a_question_cost_none_of_its_time(tls: ssl.SSLContext) -> None:
+    """Beside many others the thread sleeps between two looks; handshakes and redirects do not wait for it."""
+
+    def leads(one: socket.socket) -> None:
+        words = request_of(one).split()
+        left = int(words[1].strip(b"/")) if words else 0  # none where the agent ends
+        one.sendall(answer("302 Found", b"", f"Location: /{left - 1}") if left else answer("200 OK"))
+
+    with server(leads) as plain, server(leads, tls=tls) as secured:
+        agent = Agent(Probers.real())
+        with agent.probing:
+            for number in range(16):
+                agent.run(f"p{number}", http_probe(plain, "/0"), period_s=1.0, timeout_s=1.0)
+            action = HttpGetAction(port=secured, path="/7", scheme="HTTPS")
+            agent.run("web", Probe(http_get=action), period_s=1.0, timeout_s=1.0)
+            agent.wait_for("web", ready=True)
+    assert [one.message for one in agent.events] == []
+
+
 def test_a_verdict_follows_a_server_over_its_life() -> None:
     """Not there, well, not well, gone: each is seen; asking ends with the pod."""
     said = [b""]

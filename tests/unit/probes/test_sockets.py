@@ -76,6 +76,34 @@ def heard_on(one: socket.socket) -> Exchange:
     return Reply(ReplyKind.SUCCESS, said.decode())
 
 
+def test_a_question_of_many_steps_takes_few_turns() -> None:
+    """Between two turns the thread may sleep: each step of a handshake would cost that much time."""
+    ended: dict[int, Reply] = {}
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    mine, theirs = socket.socketpair()
+    mine.setblocking(False)
+
+    def many_steps() -> Exchange:
+        for _ in range(8):
+            mine.send(b"?")
+            yield mine, selectors.EVENT_READ
+            yield from received(mine, 64)
+        return Reply(ReplyKind.SUCCESS)
+
+    def echo() -> None:
+        while said := theirs.recv(64):
+            theirs.send(said)
+
+    threading.Thread(target=echo, daemon=True).start()
+    sockets.begin(0, many_steps(), time.monotonic() + 5.0)
+    for _ in range(3):
+        sockets.turn(5.0, time.monotonic)
+    assert ended == {0: Reply(ReplyKind.SUCCESS)}
+    sockets.close()
+    mine.close()
+    theirs.close()
+
+
 def test_a_socket_that_cannot_be_waited_for_is_an_error_of_its_own_question() -> None:
     """As a closed one; the others are waited for as before."""
     ended: dict[int, Reply] = {}
