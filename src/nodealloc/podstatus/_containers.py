@@ -148,14 +148,21 @@ def _before(old: ContainerStatus, container_id: str) -> ContainerTerminated | No
     return None
 
 
-def _with_mounts(status: ContainerStatus, container: Container) -> ContainerStatus:
-    """With its mounts as the pod says them; nothing here makes one read-only all the way down."""
+def _with_mounts(
+    status: ContainerStatus, container: Container, old: ContainerStatus | None
+) -> ContainerStatus:
+    """With its mounts: those that were told of the same instance, else as the pod says them.
+
+    Nothing here makes one read-only all the way down; a kubelet before may have.
+    """
     read_only: dict[str, Json] = {"readOnly": True, "recursiveReadOnly": "Disabled"}
-    mounts: list[Json] = [
+    mounts: Json = [
         {"name": use.name, "mountPath": use.path, **(read_only if use.read_only else {})}
         for use in container.volumes
         if not use.block
     ]
+    if old is not None and old.container_id is not None and old.container_id == status.container_id:
+        mounts = old.carried.get(_MOUNTS, mounts)
     if status.carried.get(_MOUNTS, []) == mounts:
         return status
     return attrs.evolve(status, carried={**status.carried, _MOUNTS: mounts})
@@ -269,7 +276,7 @@ class _Statuses:
         allocated = self._observed.devices.get(container.name, ())
         if allocated != status.allocated:
             status = attrs.evolve(status, allocated=allocated)
-        return _with_mounts(status, container)
+        return _with_mounts(status, container, old)
 
     def _without_instance(self, container: Container, old: ContainerStatus | None) -> ContainerStatus:
         """Nothing is reported of it: it is still to begin, or it is lost."""

@@ -206,6 +206,18 @@ def test_mounts_of_a_container_are_told_as_its_pod_says_them(rules: Rules) -> No
         status = status_from_manifest(status_to_manifest(status), source="a pod's status")
 
 
+def test_mounts_of_an_instance_are_told_as_it_was_made() -> None:
+    """A kubelet may have made one read-only all the way down, and an edit may mount others later."""
+    use = VolumeUse(name="data", path="/data", read_only=True, recursive_read_only="IfPossible")
+    one = pod(attrs.evolve(APP, volumes=(use,)))
+    up = tell(Observed(pod=one, report=report(instance("app"))))
+    made = {"volumeMounts": [{"name": "data", "mountPath": "/data", "recursiveReadOnly": "Enabled"}]}
+    was = attrs.evolve(up, containers=(attrs.evolve(only(up), carried=made),))
+    assert only(tell(Observed(pod=one, report=report(instance("app"))), was)).carried == made
+    after = tell(Observed(pod=one, report=report(instance("app", 1))), was)
+    assert only(after).carried == only(up).carried != made
+
+
 def test_mounts_that_were_told_are_nothing_new() -> None:
     """The same status stays the same value, and what else was told of a container before it ended stays."""
     one = pod(attrs.evolve(APP, volumes=(VolumeUse(name="data", path="/data"),)))
