@@ -24,8 +24,8 @@ _OLD: Final = b"HTTP/1.0"
 _FIELD: Final = re.compile(rb"\n(content-length|transfer-encoding|location):[ \t]*([^\r\n]*)", re.IGNORECASE)
 """Whatever else an answer says of itself changes nothing."""
 _LINES: Final = re.compile(
-    rb"[^\n]*+(?:\n[!#-'*+.0-9A-Z^_`a-z|~-][ !#-'*+.0-9A-Z^_`a-z|~-]*+:[\t -~\x80-\xff]*+\r?+"
-    rb"(?:\n[ \t][\t -~\x80-\xff]*+\r?+)*+)*+"
+    rb"[^\n]*(?:\n[!#-'*+.0-9A-Z^_`a-z|~-][ !#-'*+.0-9A-Z^_`a-z|~-]*:[\t -~\x80-\xff]*\r?"
+    rb"(?:\n[ \t][\t -~\x80-\xff]*\r?)*)*"
 )
 """A head as far as it makes sense: its status, then names with their values, which may go on in lines that
 begin with a blank. A name may have blanks in it; it is none that counts then."""

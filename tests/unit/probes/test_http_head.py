@@ -67,6 +67,7 @@ def test_a_redirect_leads_where_its_bytes_say(sent: bytes, asked: str) -> None:
     ("lines", "word"),
     [
         (b"no colon", "b'no colon'"),
+        (b"a", "b'a'"),
         (b"Content-Length: 2\r\nno colon", "b'no colon'"),
         (b" X: folded into nothing", "b' X: folded"),
         (b": nameless", "b': nameless'"),
@@ -82,8 +83,10 @@ def test_a_redirect_leads_where_its_bytes_say(sent: bytes, asked: str) -> None:
 )
 def test_a_head_that_makes_no_sense_is_no_answer(lines: bytes, word: str) -> None:
     """A kubelet does not take it, and whoever sends it is not well."""
-    with pytest.raises(HttpNonsenseError, match=word):
-        head_in(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n\r\nok")
+    for end in (b"\r\n", b"\n"):
+        data = b"".join([b"HTTP/1.1 200 OK", end, lines.replace(b"\r\n", end), end, end, b"ok"])
+        with pytest.raises(HttpNonsenseError, match=word):
+            head_in(data)
 
 
 @pytest.mark.parametrize(
