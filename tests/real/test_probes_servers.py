@@ -642,7 +642,7 @@ def test_grpc_says_who_asks() -> None:
 
 
 def test_grpc_where_there_is_no_health_service() -> None:
-    """A server without it fails, in the words of kubelets."""
+    """A server without it fails, and the reply says what it lacks."""
     with health_server(None) as port:
         reply = GrpcProber().probe(health(port))
     assert reply.kind is ReplyKind.FAILURE
