@@ -25,6 +25,7 @@ _ENOUGH: Final = 64
 _STEP_S: Final = 0.005
 """In which a near host has taken the next step of a handshake, or the next request."""
 _MOST_STEPS: Final = 20
+_GOES_ON: Final = "no answer in time, and the prober goes on"
 _MASKS: Final = {
     selectors.EVENT_READ: select.EPOLLIN,
     selectors.EVENT_WRITE: select.EPOLLOUT,
@@ -122,6 +123,9 @@ class Sockets(Generic[T]):
         while (end_s := self.next_end_s()) is not None and end_s <= now_s():
             running = heapq.heappop(self._ends)[2]
             self._go_on(running, late=True)
+            if self._running.get(running.token) is running:
+                running.exchange.close()
+                self._over(running, Reply(ReplyKind.FAILURE, _GOES_ON, timed_out=True))
 
     def _looked(self, timeout_s: float | None) -> bool:
         """Wait for sockets, at most so many seconds; whether one that was ready waits for more."""

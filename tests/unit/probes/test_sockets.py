@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
@@ -127,6 +128,25 @@ def test_a_socket_that_cannot_be_waited_for_is_an_error_of_its_own_question() ->
     theirs.send(b"ok")
     sockets.turn(5.0, time.monotonic)
     assert ended[1] == Reply(ReplyKind.SUCCESS, "ok")
+    sockets.close()
+    mine.close()
+    theirs.close()
+
+
+def test_a_question_that_goes_on_though_its_time_is_over_is_ended() -> None:
+    """It would hold its place for ever, and its probe would never be asked again."""
+    ended: dict[int, Reply] = {}
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    mine, theirs = socket.socketpair()
+
+    def goes_on() -> Exchange:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                yield mine, selectors.EVENT_READ
+
+    sockets.begin(0, goes_on(), time.monotonic())
+    sockets.turn(0.0, time.monotonic)
+    assert (ended[0].kind, ended[0].timed_out, len(sockets)) == (ReplyKind.FAILURE, True, 0)
     sockets.close()
     mine.close()
     theirs.close()
