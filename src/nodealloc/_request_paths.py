@@ -27,7 +27,8 @@ def path_of(text: str, /) -> str:
         return quote(f"/{text}", safe="/")
     if _CONTROL.search(url) or is_unreadable(parts.path):
         return quote(text if text.startswith("/") else f"/{text}", safe=_IN_PATH.replace("%", ""))
-    return sent_as(parts.path, parts.query)
+    # A question mark behind which nothing stands is sent, too.
+    return sent_as(parts.path, parts.query) + "?" * (url.endswith("?") and not parts.query)
 
 
 def sent_as(path: str, query: str, /) -> str:

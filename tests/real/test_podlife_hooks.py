@@ -219,6 +219,47 @@ def test_a_redirect_within_the_host_is_followed() -> None:
     assert len(seen) == 11
 
 
+def test_a_redirect_leads_where_its_bytes_say() -> None:
+    """They are sent as they came, as with probes."""
+    seen: list[bytes] = []
+
+    def leads(one: socket.socket, data: bytes) -> None:
+        says("302 Found\r\nLocation: /é" if b"GET / " in data else "200 OK", seen)(one, data)
+
+    with server(leads) as port:
+        assert run(get(port)) == ""
+    assert [one.split(b" HTTP")[0] for one in seen] == [b"GET /", b"GET /%C3%A9"]
+
+
+@pytest.mark.parametrize(
+    ("location", "word"),
+    [
+        ("ftp://127.0.0.1/", "redirected to ftp, which is not HTTP"),
+        ("/%zz", "redirected to '/%zz', which is no URL"),
+        ("http://127.0.0.1:odd/", "Port"),
+    ],
+)
+def test_a_redirect_within_the_host_to_where_nobody_can_ask_has_failed(location: str, word: str) -> None:
+    """What the hook is for was to be done there."""
+    with server(says(f"302 Found\r\nLocation: {location}")) as port:
+        assert f"failed - error: {word}" in run(get(port))
+
+
+def test_a_host_of_the_pod_goes_with_redirects_until_one_is_a_whole_url() -> None:
+    """A host after `//` alone takes it from none, and once it was left out it stays out."""
+    onward, seen = ["//127.0.0.1:PORT/a", "http://127.0.0.1:PORT/b", "/c"], list[bytes]()
+
+    def leads(one: socket.socket, data: bytes) -> None:
+        seen.append(next(line for line in data.split(b"\r\n") if line.startswith(b"Host: ")))
+        where = onward.pop(0).replace("PORT", str(one.getsockname()[1])) if onward else ""
+        says(f"302 Found\r\nLocation: {where}" if where else "200 OK")(one, data)
+
+    with server(leads) as port:
+        assert run(get(port, http_headers=(HttpHeader(name="Host", value="web.test"),))) == ""
+    ours = b"Host: 127.0.0.1:%d" % port
+    assert seen == [b"Host: web.test", b"Host: web.test", ours, ours]
+
+
 def test_a_server_without_tls_is_asked_without() -> None:
     """As with kubelets; secrets do not go over it."""
     seen: list[bytes] = []

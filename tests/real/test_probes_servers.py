@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import socket
 import ssl
 import subprocess
@@ -151,9 +152,16 @@ def test_http_keeps_the_promises_of_probers() -> None:
     [
         (answer("204 No Content"), ReplyKind.SUCCESS, ""),
         (b"HTTP/1.1 204 No Content\r\n\r\n", ReplyKind.SUCCESS, ""),
-        (answer("304 Not Modified"), ReplyKind.WARNING, "HTTP 304 is not followed"),
-        (answer("399 Odd"), ReplyKind.WARNING, "HTTP 399 is not followed"),
-        (answer("301 Moved", b"gone"), ReplyKind.WARNING, "HTTP 301 is not followed: gone"),
+        (answer("304 Not Modified"), ReplyKind.WARNING, "Probe terminated redirects, Response body: "),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: odd\r\n\r\n", ReplyKind.WARNING, "body: "),
+        (answer("399 Odd"), ReplyKind.WARNING, "Probe terminated redirects, Response body: "),
+        (answer("301 Moved", b"gone"), ReplyKind.WARNING, "Probe terminated redirects, Response body: gone"),
+        (
+            b"HTTP/1.1 302 Found\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nbeh\r\n3\r\nind\r\n0\r\n\r\n",
+            ReplyKind.WARNING,
+            "Response body: behind",
+        ),
+        (answer("300 Many", b"two") + b"junk", ReplyKind.WARNING, "Response body: two"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + answer("200 OK"), ReplyKind.SUCCESS, ""),
         (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", ReplyKind.SUCCESS, ""),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", ReplyKind.SUCCESS, ""),
@@ -178,6 +186,7 @@ def test_http_understands_what_servers_say(sent: bytes, kind: ReplyKind, word: s
         reply = HttpProber().probe(http(port))
     assert reply.kind is kind
     assert word in reply.message
+    assert not reply.message.endswith(("0", "junk"))
 
 
 def test_a_failure_is_told_without_its_body() -> None:
@@ -247,7 +256,10 @@ def test_a_redirect_that_leaves_the_host_is_a_warning(location: str) -> None:
     """Nobody else is asked; it counts as a success, with a word on it."""
     with server(says(answer("302 Found", b"there", f"Location: {location}"))) as port:
         reply = HttpProber().probe(http(port))
-    assert (reply.kind, reply.message) == (ReplyKind.WARNING, "HTTP 302 is not followed: there")
+    assert (reply.kind, reply.message) == (
+        ReplyKind.WARNING,
+        "Probe terminated redirects, Response body: there",
+    )
 
 
 @pytest.mark.parametrize(
@@ -325,6 +337,31 @@ def test_a_host_of_the_pod_goes_with_redirects_that_name_none() -> None:
     with server(keeps) as port:
         heads(named, answers=(answer("302 Found", b"", f"Location: http://127.0.0.1:{port}/"),))
     assert seen == [b"Host: 127.0.0.1:%d" % port]
+
+
+def test_a_host_of_the_pod_goes_with_redirects_until_one_is_a_whole_url() -> None:
+    """A host after `//` alone takes it from none, and once it was left out it stays out."""
+    named, seen = HttpHeader(name="Host", value="web.test"), list[bytes]()
+
+    def leads(location: str) -> Serve:
+        def serve(one: socket.socket) -> None:
+            seen.append(request_of(one).split(b"\r\n")[1])
+            own = one.getsockname()[1]
+            one.sendall(answer("302 Found", b"", f"Location: {location.replace('PORT', str(own))}"))
+
+        return serve
+
+    def ends(one: socket.socket) -> None:
+        seen.append(request_of(one).split(b"\r\n")[1])
+        one.sendall(answer("200 OK"))
+
+    onward = (leads("//127.0.0.1:PORT/a"), leads("http://127.0.0.1:PORT/b"), leads("/c"))
+    with server(*onward, ends) as port:
+        action = HttpGetAction(port=port, http_headers=(named,))
+        question = Question(action=action, address="127.0.0.1", port=port, timeout_s=LONG_S)
+        assert HttpProber().probe(question).kind is ReplyKind.SUCCESS
+    ours = b"Host: 127.0.0.1:%d" % port
+    assert seen == [b"Host: web.test", b"Host: web.test", ours, ours]
 
 
 def test_a_name_with_several_addresses_is_asked_where_somebody_listens(
@@ -424,14 +461,46 @@ def test_a_full_backlog_is_a_failure_for_http_too() -> None:
 
 
 def test_probes_hold_no_ports_afterwards() -> None:
-    """A hundred probes leave no connection behind that waits for a minute."""
+    """A hundred leave no connection behind that waits for a minute, but where both sides end it at once."""
+
+    def waiting() -> int:
+        table = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+        ours = [line.split() for line in table if line.split()[2].endswith(f":{port:04X}")]
+        return sum(fields[3] == "06" for fields in ours)
+
     with server(says(answer("200 OK", b"ok"))) as port:
         for _ in range(100):
-            assert HttpProber().probe(http(port)).kind is ReplyKind.SUCCESS
             assert TcpProber().probe(tcp(port)).kind is ReplyKind.SUCCESS
-        table = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
-    waiting = [line for line in table if line.split()[2].endswith(f":{port:04X}") and line.split()[3] == "06"]
-    assert waiting == []
+        assert waiting() == 0
+        for _ in range(100):
+            assert HttpProber().probe(http(port)).kind is ReplyKind.SUCCESS
+        assert waiting() <= 20
+
+
+def test_whoever_was_probed_sees_an_end_and_no_broken_connection() -> None:
+    """Servers write what breaks into their logs, at each probe."""
+    seen = queue.SimpleQueue[bytes | str]()
+
+    def reads(one: socket.socket) -> None:
+        try:
+            seen.put(one.recv(4096))
+        except OSError as error:
+            seen.put(str(error))
+
+    def late(one: socket.socket) -> None:
+        time.sleep(0.05)
+        reads(one)
+
+    def goes_on(one: socket.socket) -> None:
+        says(answer("200 OK", b"ok"))(one)
+        late(one)
+
+    with server(late) as port:
+        assert TcpProber().probe(tcp(port)).kind is ReplyKind.SUCCESS
+        assert seen.get(timeout=LONG_S) == b""
+    with server(goes_on) as port:
+        assert HttpProber().probe(http(port)).kind is ReplyKind.SUCCESS
+        assert seen.get(timeout=LONG_S) == b""
 
 
 @pytest.fixture(scope="module")
@@ -496,9 +565,11 @@ class Health(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
 
     def __init__(self) -> None:
         self.hold = threading.Event()
+        self.agents = list[str]()
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """Its only method."""
+        self.agents += [value for name, value in details.invocation_metadata if name == "user-agent"]
         if details.method != "/grpc.health.v1.Health/Check":
             return None
         return grpc.unary_unary_rpc_method_handler(self.check)
@@ -562,8 +633,16 @@ def test_grpc_says_what_the_health_service_said(service: str, word: str) -> None
     assert (reply.kind, word in reply.message) == (ReplyKind.FAILURE, True)
 
 
+def test_grpc_says_who_asks() -> None:
+    """A server may leave probes out of its log."""
+    one = Health()
+    with health_server(None, one) as port:
+        assert GrpcProber().probe(health(port)) == Reply(ReplyKind.SUCCESS)
+    assert [agent.partition(" ")[0] for agent in one.agents] == ["kube-probe/1.32"]
+
+
 def test_grpc_where_there_is_no_health_service() -> None:
-    """A server without it fails, in the words of kubelets."""
+    """A server without it fails, and the reply says what it lacks."""
     with health_server(None) as port:
         reply = GrpcProber().probe(health(port))
     assert reply.kind is ReplyKind.FAILURE
@@ -679,6 +758,57 @@ def test_one_thread_asks_all_and_a_server_that_hangs_delays_itself_alone() -> No
                 assert time.monotonic() < ends_s, "nobody is asked any more"
                 time.sleep(0.01)
     assert {"statuscode: 500" in one.message for one in agent.events if one.pod.uid == "bad"} == {True}
+
+
+def test_the_thread_that_asks_all_asks_over_tls_too(tls: ssl.SSLContext) -> None:
+    """What TLS makes of a socket is watched in its place, also behind a redirect; others are asked on."""
+    count = list[None]()
+
+    def counted(one: socket.socket) -> None:
+        count.append(None)
+        says(answer("200 OK", b"ok"))(one)
+
+    onward = says(answer("302 Found", b"", "Location: /ready")), says(answer("200 OK"))
+    with (
+        server(says(answer("200 OK", b"ok")), tls=tls) as good,
+        server(*onward, tls=tls) as moved,
+        server(says(answer("500 No")), tls=tls) as bad,
+        server(silent, tls=tls) as hung,
+        server(counted) as plain,
+    ):
+        agent = Agent(Probers.real())
+        with agent.probing:
+            for uid, port in {"good": good, "moved": moved, "bad": bad, "hung": hung}.items():
+                action = HttpGetAction(port=port, scheme="HTTPS")
+                agent.run(uid, Probe(http_get=action), timeout_s=SHORT_S if uid == "hung" else LONG_S)
+            agent.run("plain", http_probe(plain))
+            for uid in ("good", "moved", "plain"):
+                agent.wait_for(uid, ready=True)
+            for uid in ("bad", "hung"):
+                agent.wait_for(uid, ready=False)
+            before, ends_s = len(count), time.monotonic() + LONG_S
+            while len(count) < before + 5:
+                assert time.monotonic() < ends_s, "nobody is asked any more"
+                time.sleep(0.01)
+
+
+def test_steps_of_a_question_cost_none_of_its_time(tls: ssl.SSLContext) -> None:
+    """Beside many others the thread sleeps between two looks; handshakes and redirects do not wait for it."""
+
+    def leads(one: socket.socket) -> None:
+        words = request_of(one).split()
+        left = int(words[1].strip(b"/")) if words else 0  # none where the agent ends
+        one.sendall(answer("302 Found", b"", f"Location: /{left - 1}") if left else answer("200 OK"))
+
+    with server(leads) as plain, server(leads, tls=tls) as secured:
+        agent = Agent(Probers.real())
+        with agent.probing:
+            for number in range(16):
+                agent.run(f"p{number}", http_probe(plain, "/0"), period_s=1.0, timeout_s=1.0)
+            action = HttpGetAction(port=secured, path="/7", scheme="HTTPS")
+            agent.run("web", Probe(http_get=action), period_s=1.0, timeout_s=1.0)
+            agent.wait_for("web", ready=True)
+    assert [one.message for one in agent.events] == []
 
 
 def test_a_verdict_follows_a_server_over_its_life() -> None:

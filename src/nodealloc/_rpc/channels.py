@@ -175,13 +175,21 @@ def _options(largest_bytes: int, *, first_word_ms: int) -> Sequence[tuple[str, o
 
 
 def dial_host(
-    where: str, /, *, largest_bytes: int, tls: bool = False, roots: bytes | None = None, server_name: str = ""
+    where: str,
+    /,
+    *,
+    largest_bytes: int,
+    user_agent: str,
+    tls: bool = False,
+    roots: bytes | None = None,
+    server_name: str = "",
 ) -> Channel:
     """A channel to an address that is used for one call: no proxy, no name service, no tries of its own.
 
     Args:
         where: `host:port`; an IPv6 address in brackets.
         largest_bytes: Of a message, either way.
+        user_agent: Who asks; gRPC adds itself behind it.
         tls: Whether to talk TLS.
         roots: Certificates to trust, in PEM; None for gRPC's own.
         server_name: Name in the certificate; "" for the host.
@@ -193,6 +201,7 @@ def dial_host(
         ("grpc.max_send_message_length", largest_bytes),
         ("grpc.enable_http_proxy", 0),
         ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.primary_user_agent", user_agent),
     )
     if not tls:
         return cast("Channel", grpc.insecure_channel(where, options=options))

@@ -170,7 +170,7 @@ class ContainerStatus:
         container_id: The runtime's id of the present or last instance, with its
             scheme (`containerd://…`); None while there was none.
         allocated: Health of the devices that it holds, by resource; empty where none is told.
-        carried: What else its document had (`volumeMounts`), as it came.
+        carried: What else its document has (`volumeMounts`), as JSON.
 
     Raises:
         ConfigurationError: No name, a negative count, or an id that is empty.

@@ -9,12 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urljoin, urlsplit
 
 from nodealloc import _attrs as attrs
 from nodealloc._error_words import error_words
-from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
-from nodealloc._request_paths import path_of, sent_as
+from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, Target, is_whole_url
+from nodealloc._request_paths import path_of
 from nodealloc._typed import typed, typed_methods
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._quoting import quoted
@@ -211,25 +210,23 @@ class _Request:
         host = action.host or run.host
         if not host:
             return _Ended("the pod has no address yet to send the request to")
-        scheme, port = action.scheme.lower(), run.port(action.port)
-        path, headers = path_of(action.path), _headers(action)
+        target = Target.of(action.scheme.lower(), host, run.port(action.port), path_of(action.path))
+        headers = _headers(action)
         for _ in range(MOST_REQUESTS):
             try:
-                location = self._sent(
-                    _connection(scheme, host, port, max(_LEAST_S, run.left_s)), path, headers
-                )
+                location = self._sent(_connection(target, max(_LEAST_S, run.left_s)), target.path, headers)
             except ssl.SSLError as error:
                 if error.reason not in _NO_TLS:
                     raise
                 # It does not speak TLS: whoever wrote HTTPS meets a server of plain HTTP.
-                scheme, headers = "http", _without_secrets(headers)
+                target, headers = attrs.evolve(target, scheme="http"), _without(headers, "authorization")
                 continue
-            netloc = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            onward = urlsplit(urljoin(f"{scheme}://{netloc}{path}", location))
-            if not location or onward.hostname != host.lower() or onward.scheme not in {"http", "https"}:
+            onward = target.at(location) if location else target
+            if not location or onward.host != target.host:
                 return _Ended()
-            scheme, port = onward.scheme, onward.port or (443 if onward.scheme == "https" else 80)
-            path = sent_as(onward.path, onward.query)
+            target = onward
+            if is_whole_url(location):
+                headers = _without(headers, "host")
         return _Ended(f"{MOST_REQUESTS} requests, and redirected again")
 
     def _sent(self, made: HTTPConnection, path: str, headers: dict[str, str]) -> str:
@@ -244,7 +241,8 @@ class _Request:
             made.request("GET", path, headers=headers)
             answer = made.getresponse()
             answer.read(_READ)
-            return answer.headers.get("Location", "") if answer.status in FOLLOWED else ""
+            location = answer.headers.get("Location", "") if answer.status in FOLLOWED else ""
+            return location.encode("latin-1").decode(errors="surrogateescape")
         finally:
             made.close()
 
@@ -256,17 +254,17 @@ class _Request:
             made.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _connection(scheme: str, host: str, port: int, timeout_s: float) -> HTTPConnection:
+def _connection(target: Target, timeout_s: float) -> HTTPConnection:
     # With its headers 2 MiB, which nodes without a hook over HTTP spare.
     from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415
 
-    if scheme != "https":
-        return HTTPConnection(host, port, timeout=timeout_s)
+    if target.scheme != "https":
+        return HTTPConnection(target.host, target.port, timeout=timeout_s)
     # A pod's certificate is for its service; nobody here could tell whether it is right.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    return HTTPSConnection(host, port, timeout=timeout_s, context=context)
+    return HTTPSConnection(target.host, target.port, timeout=timeout_s, context=context)
 
 
 def _headers(action: HttpGetAction) -> dict[str, str]:
@@ -278,8 +276,8 @@ def _headers(action: HttpGetAction) -> dict[str, str]:
     return {name: value for name, value in words.items() if value}
 
 
-def _without_secrets(headers: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() != "authorization"}
+def _without(headers: dict[str, str], left_out: str) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() != left_out}
 
 
 def _exit_of(action: ExecAction, done: CommandResult) -> _Ended:

@@ -17,7 +17,7 @@ from nodealloc.podfacts import (
     ExitUnknown,
     PodStatus,
 )
-from nodealloc.podspec import Container, RestartPolicy
+from nodealloc.podspec import Container, Json, RestartPolicy
 from nodealloc.podstatus._observed import Observed
 from nodealloc.podstatus._rules import Rules
 from nodealloc.runtime import OOM_KILLED, ContainerEnd, ContainerReport, Exit, RunState
@@ -35,6 +35,7 @@ __all__ = [
 
 UNKNOWN: Final = "ContainerStatusUnknown"
 """Reason of an end of which nobody knows how it came."""
+_MOUNTS: Final = "volumeMounts"
 _LOST: Final = Exited(code=255)
 """What runtimes say of a container that ended while they were away."""
 LOST: Final = ContainerTerminated(
@@ -147,6 +148,26 @@ def _before(old: ContainerStatus, container_id: str) -> ContainerTerminated | No
     return None
 
 
+def _with_mounts(
+    status: ContainerStatus, container: Container, old: ContainerStatus | None
+) -> ContainerStatus:
+    """With its mounts: those that were told of the same instance, else as the pod says them.
+
+    Nothing here makes one read-only all the way down; a kubelet before may have.
+    """
+    read_only: dict[str, Json] = {"readOnly": True, "recursiveReadOnly": "Disabled"}
+    mounts: Json = [
+        {"name": use.name, "mountPath": use.path, **(read_only if use.read_only else {})}
+        for use in container.volumes
+        if not use.block
+    ]
+    if old is not None and old.container_id is not None and old.container_id == status.container_id:
+        mounts = old.carried.get(_MOUNTS, mounts)
+    if status.carried.get(_MOUNTS, []) == mounts:
+        return status
+    return attrs.evolve(status, carried={**status.carried, _MOUNTS: mounts})
+
+
 def _by_name(statuses: Iterable[ContainerStatus]) -> tuple[ContainerStatus, ...]:
     return tuple(sorted(statuses, key=lambda one: one.name))
 
@@ -253,7 +274,9 @@ class _Statuses:
             ready = status.ready and not self._rules.running_is_ready
             status = attrs.evolve(status, state=waits, last_state=ended, ready=ready)
         allocated = self._observed.devices.get(container.name, ())
-        return status if allocated == status.allocated else attrs.evolve(status, allocated=allocated)
+        if allocated != status.allocated:
+            status = attrs.evolve(status, allocated=allocated)
+        return _with_mounts(status, container, old)
 
     def _without_instance(self, container: Container, old: ContainerStatus | None) -> ContainerStatus:
         """Nothing is reported of it: it is still to begin, or it is lost."""

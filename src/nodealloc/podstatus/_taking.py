@@ -101,6 +101,8 @@ def take_status(
 ) -> Told | None:
     """What is kept after a new status of a pod; the same where that says nothing new.
 
+    That a pod is over is kept without a new version where its status was the same before.
+
     Args:
         known: What was kept; None for a pod that nothing is known of.
         pod: Which.
@@ -132,7 +134,8 @@ def take_status(
     if known is None:
         return Told(status=status, is_over=is_over, sidecars=sidecars, oddities=oddities)
     if not always and same_status(known.status, status, rules=rules):
-        return known
+        # Nothing to tell; whoever keeps the pod for others waits for that it is over all the same.
+        return attrs.evolve(known, is_over=True) if is_over and not known.is_over else known
     over = is_over or (known.is_over and (rules.ends_static or not static))
     return attrs.evolve(
         known,

@@ -84,9 +84,9 @@ class Asker(Driven, Passing, Generic[Seen]):
             probers, options=options, executor=executor, clock=clock, on_answer=self._wake
         )
         self._events: list[PodEvent] = []
-        self._closed = False
+        self._changed: dict[str, None] = {}
         self._batching = Batching(self._work, clock)
-        self.withheld = 0
+        self._closed, self.withheld = False, 0
         # Pods with a probe: how others are wakes nobody.
         self._probed: dict[str, None] = {}
         self._watches = [
@@ -109,7 +109,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         """Whether a pass now would find something to do; never where a thread of its own does it."""
         if self._questions.sockets is not None:
             return False
-        if self._work.is_set():
+        if self._work.is_set() or self._changed:
             return True
         wait_s = self.seconds_to_next()
         return wait_s is not None and wait_s <= 0
@@ -199,8 +199,10 @@ class Asker(Driven, Passing, Generic[Seen]):
         """Look at what changed, hear what came, ask what is due."""
         with self._passing:
             self._work.clear()
-            changed = {uid: None for watch in self._watches for uid in watch.take()}
-            for uid in changed:
+            self._changed.update((uid, None) for watch in self._watches for uid in watch.take())
+            while self._changed:
+                uid = next(iter(self._changed))
+                del self._changed[uid]  # first: where looking at it raises, the others are looked at later
                 self._look_at(uid)
             while (answer := self._questions.next_answer()) is not None:
                 self._heard(answer)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from nodealloc import _attrs as attrs
 from nodealloc._addresses import told_addresses
 from nodealloc._frozen import Frozen, freeze
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podspec import Container, ExecAction, GrpcAction, Pod, Probe
 from nodealloc.podspec._expansion import expand
@@ -139,7 +140,7 @@ def _asks(want: ProbedPod, one: _Asked, verdicts: PodVerdicts | None) -> Iterato
         probe = kind.of(container)
         if probe is None:
             continue
-        schedule = want.schedules.get((container.name, kind)) or Schedule.of(probe)
+        schedule, fault = _schedule(probe, want.schedules.get((container.name, kind)))
         grace_s = probe.termination_grace_period_seconds
         asking = Asking(
             kind=kind,
@@ -148,7 +149,9 @@ def _asks(want: ProbedPod, one: _Asked, verdicts: PodVerdicts | None) -> Iterato
             restart_policy=pod.restart_policy,
             grace_s=None if grace_s is None or not kind.kills else float(grace_s),
         )
-        question, fault = _question(probe, container, record.id, one.ip, schedule.timeout_s)
+        question: Question | None = None
+        if not fault:
+            question, fault = _question(probe, container, record.id, one.ip, schedule.timeout_s)
         yield Ask(
             pod=PodIdentity.of(pod),
             name=container.name,
@@ -174,6 +177,14 @@ def _instances(pod: Pod, report: ReportSeen) -> Iterator[tuple[ContainerKind, Co
     for part, container in kinds_of(pod):
         if (seen := newest.get(container.name)) is not None:
             yield part, container, seen
+
+
+def _schedule(probe: Probe, given: Schedule | None) -> tuple[Schedule, str]:
+    """When it is asked, and why nobody can be: only a pod that was made in Python has a period of 0."""
+    try:
+        return given or Schedule.of(probe), ""
+    except ConfigurationError as error:
+        return Schedule(), str(error)
 
 
 def _question(

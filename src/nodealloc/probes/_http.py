@@ -7,12 +7,10 @@ import socket
 import ssl
 from collections.abc import Generator, Sequence
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
-from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
-from nodealloc._redirects import FOLLOWED, MOST_REQUESTS
-from nodealloc._request_paths import is_unreadable, path_of, sent_as
+from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, Target, is_whole_url
+from nodealloc._request_paths import path_of
 from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import HttpGetAction
 from nodealloc.probes._exchange import (
@@ -26,12 +24,14 @@ from nodealloc.probes._exchange import (
     secured,
     sent,
 )
-from nodealloc.probes._http_head import Head, HttpNonsenseError, head_in, is_whole
+from nodealloc.probes._http_head import Head, HttpNonsenseError, content_of, head_in, is_whole
 from nodealloc.probes._ports import Exchange, Question
 from nodealloc.probes._replies import Reply, ReplyKind
 
-__all__ = ["HttpProber", "unverified"]
+__all__ = ["USER_AGENT", "HttpProber", "unverified"]
 
+USER_AGENT: Final = "kube-probe/1.32"
+"""Who asks, over gRPC too: servers leave probes out of their logs by it."""
 _BODY_BYTES: Final = 10 * 1024
 """Of a body that are read; the rest says nothing that a person would read in an event."""
 _HEAD_BYTES: Final = 64 * 1024
@@ -46,41 +46,6 @@ def unverified() -> ssl.SSLContext:
     made.check_hostname = False
     made.verify_mode = ssl.CERT_NONE
     return made
-
-
-@attrs.frozen(kw_only=True)
-class _Target:
-    """One request: where it goes, and what is asked for; `netloc` is host and port as they were written."""
-
-    scheme: str
-    host: str
-    port: int
-    netloc: str
-    path: str
-
-    @property
-    def url(self) -> str:
-        return f"{self.scheme}://{self.netloc}{self.path}"
-
-    def at(self, location: str, /) -> _Target:
-        """Where a redirect leads.
-
-        Raises:
-            ValueError: To this host, in a way that nobody can ask.
-        """
-        parts = urlsplit(urljoin(self.url, location))
-        if parts.hostname == self.host and parts.scheme not in {"http", "https"}:
-            raise ValueError(f"redirected to {parts.scheme or 'no scheme'}, which is not HTTP")
-        if is_unreadable(parts.path):
-            raise ValueError(f"redirected to {location[:80]!r}, which is no URL")
-        default = 443 if parts.scheme == "https" else 80
-        return _Target(
-            scheme=parts.scheme,
-            host=parts.hostname or "",
-            port=parts.port or default,
-            netloc=parts.netloc.rpartition("@")[2],
-            path=sent_as(parts.path, parts.query),
-        )
 
 
 @typed_methods
@@ -119,14 +84,15 @@ class HttpProber:
         address = addresses[0]
         try:
             address = yield from reached(addresses, target.port)
+            with_host = True
             for _ in range(MOST_REQUESTS):
                 head, body = yield from self._fetched(target, address, request)
                 location = head.fields.get("location", "") if head.status in FOLLOWED else ""
                 onward = target.at(location) if location else target
                 if not location or onward.host != target.host:
                     return _reply(head, body)
-                is_elsewhere = bool(urlsplit(location).netloc)
-                target, request = onward, _request(onward, _action(question), with_host=not is_elsewhere)
+                with_host = with_host and not is_whole_url(location)
+                target, request = onward, _request(onward, _action(question), with_host=with_host)
         except TimeoutError:
             late = f"{target.url}: no whole answer within {question.timeout_s:g} s"
             return Reply(ReplyKind.FAILURE, late, timed_out=True)
@@ -137,7 +103,7 @@ class HttpProber:
         return Reply(ReplyKind.FAILURE, f"{target.url}: {MOST_REQUESTS} requests, and redirected again")
 
     def _fetched(
-        self, target: _Target, address: str, request: bytes
+        self, target: Target, address: str, request: bytes
     ) -> Generator[tuple[socket.socket, int], None, tuple[Head, bytes]]:
         one = opened(address)
         try:
@@ -176,17 +142,10 @@ def _action(question: Question) -> HttpGetAction:
 
 
 @functools.lru_cache(maxsize=4096)
-def _first(question: Question) -> tuple[_Target, bytes]:
+def _first(question: Question) -> tuple[Target, bytes]:
     """The first request, which is the same each time."""
     action = _action(question)
-    host = f"[{question.address}]" if ":" in question.address else question.address
-    target = _Target(
-        scheme=action.scheme.lower(),
-        host=question.address.lower(),
-        port=question.port,
-        netloc=f"{host}:{question.port}",
-        path=path_of(action.path),
-    )
+    target = Target.of(action.scheme.lower(), question.address, question.port, path_of(action.path))
     return target, _request(target, action)
 
 
@@ -198,24 +157,27 @@ def _ended(head: Head | None, data: bytes) -> tuple[Head, bytes]:
 
 
 def _reply(head: Head, body: bytes) -> Reply:
-    """What an answer means; of a failure without its body, which is not for everyone who reads events."""
+    """What an answer means, in a kubelet's words.
+
+    Those of a failure are without its body, which is not for everyone who reads events.
+    """
     if 200 <= head.status < 300:
         return Reply(ReplyKind.SUCCESS)
     if 300 <= head.status < 400:
-        said = body[:_SHOWN].decode("utf-8", "replace").strip()
-        return Reply(ReplyKind.WARNING, f"HTTP {head.status} is not followed{': ' + said if said else ''}")
+        said = content_of(head, body)[:_SHOWN].decode("utf-8", "replace").strip()
+        return Reply(ReplyKind.WARNING, f"Probe terminated redirects, Response body: {said}")
     return Reply(ReplyKind.FAILURE, f"HTTP probe failed with statuscode: {head.status}")
 
 
-def _request(target: _Target, action: HttpGetAction, *, with_host: bool = True) -> bytes:
+def _request(target: Target, action: HttpGetAction, *, with_host: bool = True) -> bytes:
     """The request; what the pod says of a header stands in place of our own, "" takes it away.
 
     Args:
         target: Where to.
         action: What the pod says.
-        with_host: Whether a host that the pod names is told; a redirect may name another one.
+        with_host: Whether a host that the pod names is told, which goes until a redirect is a whole URL.
     """
-    own = {"User-Agent": "kube-probe/1.32", "Accept": "*/*", "Connection": "close"}
+    own = {"User-Agent": USER_AGENT, "Accept": "*/*", "Connection": "close"}
     given = [(_canonical(one.name), one.value) for one in action.http_headers]
     host = next((value for name, value in given if name == "Host"), "") if with_host else ""
     lines = [f"GET {target.path} HTTP/1.1", f"Host: {host or target.netloc}"]

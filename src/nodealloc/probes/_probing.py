@@ -177,6 +177,7 @@ class Probing(Group, Generic[Seen]):
                 self._asker.turn(self._remembering.seconds_to_next())
             except Exception:  # noqa: BLE001 - a thread that ended would leave all containers unasked
                 _log.exception("%s: asking raised; it goes on in a second", self.name)
+                self._asker.abandon_pass()
                 self._stopping.wait(_AFTER_A_FAULT_S)
         return self.has_work
 

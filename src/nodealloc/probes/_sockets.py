@@ -22,6 +22,10 @@ T = TypeVar("T")
 
 _ENOUGH: Final = 64
 """Bytes of wake-ups that are read at a time; all of them say the same."""
+_STEP_S: Final = 0.005
+"""In which a near host has taken the next step of a handshake, or the next request."""
+_MOST_STEPS: Final = 20
+_GOES_ON: Final = "no answer in time, and the prober goes on"
 _MASKS: Final = {
     selectors.EVENT_READ: select.EPOLLIN,
     selectors.EVENT_WRITE: select.EPOLLOUT,
@@ -32,11 +36,12 @@ _MASKS: Final = {
 class _Running(Generic[T]):
     """One exchange under way."""
 
-    __slots__ = ("events", "exchange", "fd", "is_new", "socket", "token", "until_s")
+    __slots__ = ("awaits", "events", "exchange", "fd", "is_new", "socket", "token", "until_s")
 
     def __init__(self, exchange: Exchange, token: T, until_s: float) -> None:
         self.exchange, self.token, self.until_s = exchange, token, until_s
         self.socket: socket.socket | None = None
+        self.awaits: socket.socket | None = None
         self.events = 0
         self.fd = -1
         self.is_new = True
@@ -100,11 +105,31 @@ class Sockets(Generic[T]):
         """Wait for sockets, at most so many seconds; what came is looked at before the time is.
 
         Whoever has just begun to wait for an answer is looked at without waiting: by the next
-        turn a near host has answered, and the kernel need not be asked to watch for it.
+        turn a near host has answered, and the kernel need not be asked to watch for it. Who has
+        taken a step and waits for the next one is looked at again in the same turn: between
+        two turns the thread sleeps, and what is asked in many steps would run out of time.
         """
         sent, self._sent = self._sent, []
-        if sent:
-            timeout_s = 0.0
+        steps = self._looked(0.0 if sent else timeout_s)
+        for running in sent:
+            if self._running.get(running.token) is running:
+                asked = running.awaits
+                self._go_on(running, late=False)
+                steps |= running.awaits is not asked
+        for _ in range(_MOST_STEPS):
+            if not steps:
+                break
+            steps = self._looked(_STEP_S)
+        while (end_s := self.next_end_s()) is not None and end_s <= now_s():
+            running = heapq.heappop(self._ends)[2]
+            self._go_on(running, late=True)
+            if self._running.get(running.token) is running:
+                running.exchange.close()
+                self._over(running, Reply(ReplyKind.FAILURE, _GOES_ON, timed_out=True))
+
+    def _looked(self, timeout_s: float | None) -> bool:
+        """Wait for sockets, at most so many seconds; whether one that was ready waits for more."""
+        steps = False
         for fd, _ in self._epoll.poll(None if timeout_s is None else min(max(0.0, timeout_s), LONGEST_S)):
             if fd == self._hears_fd:
                 with contextlib.suppress(OSError):
@@ -114,12 +139,8 @@ class Sockets(Generic[T]):
                 self._woken = False
             elif (waiting := self._by_fd.get(fd)) is not None:  # else it went in this very turn
                 self._go_on(waiting, late=False)
-        for running in sent:
-            if self._running.get(running.token) is running:
-                self._go_on(running, late=False)
-        while (end_s := self.next_end_s()) is not None and end_s <= now_s():
-            running = heapq.heappop(self._ends)[2]
-            self._go_on(running, late=True)
+                steps |= self._running.get(waiting.token) is waiting
+        return steps
 
     def close(self) -> None:
         """End all of them; nobody is told."""
@@ -132,15 +153,16 @@ class Sockets(Generic[T]):
     def _go_on(self, running: _Running[T], *, late: bool) -> None:
         """Let it run to where it waits, or to its end."""
         try:
-            waits = running.exchange.throw(TimeoutError()) if late else next(running.exchange)
+            one, events = running.exchange.throw(TimeoutError()) if late else next(running.exchange)
+            self._wait_for(running, one, events)
         except StopIteration as done:
             self._over(running, cast("Reply", done.value))
         except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
+            running.exchange.close()
             self._over(running, Reply(ReplyKind.ERROR, error_words(error)))
-        else:
-            self._wait_for(running, *waits)
 
     def _wait_for(self, running: _Running[T], one: socket.socket, events: int) -> None:
+        running.awaits = one
         if running.is_new and events == selectors.EVENT_READ:
             running.is_new = False
             self._sent.append(running)
@@ -152,7 +174,10 @@ class Sockets(Generic[T]):
         else:
             self._leave(running)
             running.fd = one.fileno()
-            self._epoll.register(running.fd, _MASKS[events])
+            try:
+                self._epoll.register(running.fd, _MASKS[events])
+            except FileExistsError:  # TLS took the socket before over, as the kernel watches it
+                self._epoll.modify(running.fd, _MASKS[events])
             self._by_fd[running.fd] = running
         running.socket, running.events = one, events
 

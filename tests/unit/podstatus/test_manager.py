@@ -240,6 +240,24 @@ def test_an_end_is_never_taken_back() -> None:
     assert set(node.phases()) == {"Succeeded"}
 
 
+def test_that_nothing_of_a_pod_runs_any_more_is_known_though_it_tells_nothing_new() -> None:
+    """One that was refused had failed before, and so had one that ended under an agent before this one."""
+    refused = Observed(
+        pod=pod("a"), life=LifeState.TERMINATING, ending=ToldEnding(reason="OutOfcpu"), refused=True
+    )
+    was = PodStatus(phase=PodPhase.FAILED, reason="Evicted")
+    ended = attrs.evolve(over("b"), life=LifeState.TERMINATING, source_status=was)
+    node = Node()
+    for before in (refused, ended):
+        uid = before.pod.uid
+        node.put(before)
+        node.put(attrs.evolve(before, life=LifeState.TERMINATED))
+        told = node.manager.told.get(uid)
+        assert told is not None
+        assert (told.is_over, told.version) == (True, 1)
+    assert [uid for uid, _ in node.sink.calls] == ["a", "b"]
+
+
 def test_ready_falls_before_anything_ends() -> None:
     """The first status after the decision says so; the containers are told as they are."""
     node = Node()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from nodealloc._frozen import thawed
 from nodealloc.podfacts import (
     ConditionStatus,
     ContainerRunning,
@@ -21,8 +22,10 @@ from nodealloc.podfacts import (
     ResourceHealth,
     ResourceHealthState,
     ResourceStatus,
+    status_from_manifest,
+    status_to_manifest,
 )
-from nodealloc.podspec import Container, Pod, Probe, ReadinessGate, RestartPolicy
+from nodealloc.podspec import Container, Pod, Probe, ReadinessGate, RestartPolicy, VolumeUse
 from nodealloc.podstatus import (
     KUBELET,
     Health,
@@ -174,6 +177,56 @@ def test_devices_of_a_container_are_told_with_their_health() -> None:
     status = tell(Observed(pod=pod(APP, WORK), devices={"app": (sick,)}))
     assert only(status).allocated == (sick,)
     assert only(status, "work").allocated == ()
+
+
+@pytest.mark.parametrize("rules", [Rules(), KUBELET])
+def test_mounts_of_a_container_are_told_as_its_pod_says_them(rules: Rules) -> None:
+    """Before it begins and after its end, too; devices are none, and none is read-only all the way down."""
+    uses = (
+        VolumeUse(name="data", path="/data"),
+        VolumeUse(name="raw", path="/dev/raw", block=True),
+        VolumeUse(name="conf", path="/conf", read_only=True, recursive_read_only="IfPossible"),
+    )
+    one = pod(
+        attrs.evolve(APP, volumes=uses), WORK, init=(attrs.evolve(APP, name="first", volumes=uses[:1]),)
+    )
+    data = {"name": "data", "mountPath": "/data"}
+    conf = {"name": "conf", "mountPath": "/conf", "readOnly": True, "recursiveReadOnly": "Disabled"}
+    status: PodStatus | None = None
+    for known in (
+        None,
+        report(instance("first", 0, DONE)),
+        report(instance("app"), instance("work")),
+        report(instance("app", 0, BROKEN)),
+        report(),
+    ):
+        status = tell(Observed(pod=one, report=known), status, rules)
+        told = {each.name: thawed(dict(each.carried)) for each in status.all_containers}
+        assert told == {"first": {"volumeMounts": [data]}, "app": {"volumeMounts": [data, conf]}, "work": {}}
+        status = status_from_manifest(status_to_manifest(status), source="a pod's status")
+
+
+def test_mounts_of_an_instance_are_told_as_it_was_made() -> None:
+    """A kubelet may have made one read-only all the way down, and an edit may mount others later."""
+    use = VolumeUse(name="data", path="/data", read_only=True, recursive_read_only="IfPossible")
+    one = pod(attrs.evolve(APP, volumes=(use,)))
+    up = tell(Observed(pod=one, report=report(instance("app"))))
+    made = {"volumeMounts": [{"name": "data", "mountPath": "/data", "recursiveReadOnly": "Enabled"}]}
+    was = attrs.evolve(up, containers=(attrs.evolve(only(up), carried=made),))
+    assert only(tell(Observed(pod=one, report=report(instance("app"))), was)).carried == made
+    after = tell(Observed(pod=one, report=report(instance("app", 1))), was)
+    assert only(after).carried == only(up).carried != made
+
+
+def test_mounts_that_were_told_are_nothing_new() -> None:
+    """The same status stays the same value, and what else was told of a container before it ended stays."""
+    one = pod(attrs.evolve(APP, volumes=(VolumeUse(name="data", path="/data"),)))
+    ended = tell(Observed(pod=one, report=report(instance("app", 0, DONE))))
+    had = attrs.evolve(only(ended), carried={**only(ended).carried, "user": {"linux": {"uid": 1}}})
+    again = tell(Observed(pod=one), attrs.evolve(ended, containers=(had,)))
+    assert only(again) is had
+    untold = attrs.evolve(ended, containers=(attrs.evolve(had, carried={"user": {}}),))
+    assert set(only(tell(Observed(pod=one), untold)).carried) == {"user", "volumeMounts"}
 
 
 def test_a_pod_that_was_refused_tells_why_and_nothing_else() -> None:

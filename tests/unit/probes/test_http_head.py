@@ -36,6 +36,8 @@ def test_lines_of_a_head_may_end_without_a_carriage_return(end: bytes) -> None:
         ("a\x7f?b#c", "/a%7F%3Fb%23c"),
         ("/a#\n", "/a"),
         ("/a?b", "/a?b"),
+        ("/a?", "/a?"),
+        ("/a??#?", "/a??"),
     ],
 )
 def test_no_character_of_a_path_is_dropped(path: str, asked: str) -> None:
@@ -59,3 +61,61 @@ def test_a_redirect_leads_where_its_bytes_say(sent: bytes, asked: str) -> None:
     head = head_in(b"HTTP/1.1 302 Found\r\nLocation: " + sent + b"\r\n\r\n")
     assert head is not None
     assert path_of(head.fields["location"]) == asked
+
+
+@pytest.mark.parametrize(
+    ("lines", "word"),
+    [
+        (b"no colon", "b'no colon'"),
+        (b"a", "b'a'"),
+        (b"Content-Length: 2\r\nno colon", "b'no colon'"),
+        (b" X: folded into nothing", "b' X: folded"),
+        (b": nameless", "b': nameless'"),
+        (b"X\t: a", "b'X\\\\t: a'"),
+        (b"X(): a", r"b'X\(\): a'"),
+        (b"X: a\x00b", r"b'X: a\\x00b'"),
+        (b"X: a\rb", r"b'X: a\\rb'"),
+        (b"Content-Length: 2\r\nContent-Length: 3", "Content-Length: .2, 3"),
+        (b"Transfer-Encoding: gzip", "Transfer-Encoding: .gzip"),
+        (b"Transfer-Encoding: gzip, chunked", "Transfer-Encoding: .gzip, chunked"),
+        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding: .chunked, chunked"),
+    ],
+)
+def test_a_head_that_makes_no_sense_is_no_answer(lines: bytes, word: str) -> None:
+    """A kubelet does not take it, and whoever sends it is not well."""
+    for end in (b"\r\n", b"\n"):
+        data = b"".join([b"HTTP/1.1 200 OK", end, lines.replace(b"\r\n", end), end, end, b"ok"])
+        with pytest.raises(HttpNonsenseError, match=word):
+            head_in(data)
+
+
+@pytest.mark.parametrize(
+    "length", ["", "two", "+2", "-2", "2.0", "0x2", "1_0", "9223372036854775808", "9" * 5000]
+)
+def test_a_length_that_is_none_makes_no_sense(length: str) -> None:
+    """It was taken for none at all, so that whatever came until the end was an answer."""
+    head = head_in(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode())
+    assert head is not None
+    with pytest.raises(HttpNonsenseError, match="Content-Length"):
+        is_whole(head, b"ok")
+
+
+@pytest.mark.parametrize(
+    ("start", "lines", "fields"),
+    [
+        (b"HTTP/1.1 200 OK", b"X:\r\nX-y z_~: a", {}),
+        (b"HTTP/1.1 200 OK", "X: \t é\r\n more of it".encode(), {}),
+        (b"HTTP/1.1 200 O\x01K", b"content-length: 007 \t", {"content-length": "007"}),
+        (b"HTTP/1.1 200 OK", b"Content-Length: 0\r\nContent-Length: 0", {"content-length": "0"}),
+        (b"HTTP/1.1 200 OK", b"Content-Length : 9", {}),
+        (b"HTTP/1.1 200 OK", b"Location: /a\r\nLocation: /b", {"location": "/a"}),
+        (b"HTTP/1.1 200 OK", b"Transfer-Encoding: Chunked", {"transfer-encoding": "Chunked"}),
+        (b"HTTP/1.0 200 OK", b"Transfer-Encoding: gzip", {}),
+    ],
+)
+def test_what_a_kubelet_takes_in_a_head_is_taken(start: bytes, lines: bytes, fields: dict[str, str]) -> None:
+    """Of two the first counts, a name with a blank is another one, and HTTP/1.0 has no chunks."""
+    head = head_in(start + b"\r\n" + lines + b"\r\n\r\n")
+    assert head is not None
+    assert dict(head.fields) == fields
+    assert is_whole(head, b"0\r\n\r\n", has_ended=True) is ("007" not in fields.values())

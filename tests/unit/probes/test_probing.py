@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import pytest
@@ -45,7 +47,7 @@ from nodealloc.probes import (
     Unwell,
     verdicts_from_checkpoint,
 )
-from nodealloc.probes._asks import ProbedPod, asks_of
+from nodealloc.probes._asks import Ask, ProbedPod, asks_of
 from nodealloc.probes._codec import verdicts_to_checkpoint
 from nodealloc.runtime import ContainerRecord, ContainerReport, PodKnown, PodReport, RunState
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
@@ -434,12 +436,16 @@ def test_where_a_container_is_asked() -> None:
             ),
             "invalid port number: -1",
         ),
+        (
+            Container(name="app", liveness_probe=Probe(tcp_socket=TcpSocketAction(port=1), period_seconds=0)),
+            "Schedule.period_s: expected seconds above 0",
+        ),
         (Container(name="app", liveness_probe=Probe()), "nothing about how to ask"),
         (Container(name="app", liveness_probe=Probe(http_get=HttpGetAction(port=1))), "no prober"),
     ],
 )
 def test_what_cannot_be_asked_is_told_and_fails_nobody(one: Container, word: str) -> None:
-    """A name without a port, a way that nobody knows: an event each period, no verdict."""
+    """A name without a port, a period of 0, a way that nobody knows: an event each period, no verdict."""
     node = Node()
     node.probing = Probing(
         Probers(tcp=node.prober),
@@ -455,6 +461,26 @@ def test_what_cannot_be_asked_is_told_and_fails_nobody(one: Container, word: str
     assert {one.reason for one in node.events} == {"Unhealthy"}
     assert all(word in one.message for one in node.events)
     assert 5 <= len(node.events) <= 8
+
+
+def test_a_pod_that_cannot_be_looked_at_keeps_nobody_else_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is wrong with it: who changed together with it is looked at with the next pass."""
+    node = Node()
+
+    def looks(want: ProbedPod, *more: Any, **named: Any) -> tuple[Ask, ...]:
+        if want.pod is not None and want.pod.uid == "bad":
+            raise RuntimeError("told to")
+        return asks_of(want, *more, **named)
+
+    monkeypatch.setattr("nodealloc.probes._asker.asks_of", looks)
+    for uid in ("bad", "good"):
+        one = pod(uid, container(liveness_probe=probe()))
+        node.reports.put(uid, known(one, f"c-{uid}"))
+        node.probing.put(one)
+    for _ in range(3):  # it changed in more ways than one
+        with contextlib.suppress(RuntimeError):
+            node.rest()
+    assert [one.container_id for one in node.prober.asked] == ["c-good"]
 
 
 def test_a_question_that_could_not_be_asked_is_tried_three_times() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
@@ -74,6 +75,81 @@ def heard_on(one: socket.socket) -> Exchange:
     yield one, selectors.EVENT_READ
     said = yield from received(one, 64)
     return Reply(ReplyKind.SUCCESS, said.decode())
+
+
+def test_a_question_of_many_steps_takes_few_turns() -> None:
+    """Between two turns the thread may sleep: each step of a handshake would cost that much time."""
+    ended: dict[int, Reply] = {}
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    mine, theirs = socket.socketpair()
+    mine.setblocking(False)
+
+    def many_steps() -> Exchange:
+        for _ in range(8):
+            mine.send(b"?")
+            yield mine, selectors.EVENT_READ
+            yield from received(mine, 64)
+        return Reply(ReplyKind.SUCCESS)
+
+    def echo() -> None:
+        while said := theirs.recv(64):
+            theirs.send(said)
+
+    threading.Thread(target=echo, daemon=True).start()
+    sockets.begin(0, many_steps(), time.monotonic() + 5.0)
+    for _ in range(3):
+        sockets.turn(5.0, time.monotonic)
+    assert ended == {0: Reply(ReplyKind.SUCCESS)}
+    sockets.close()
+    mine.close()
+    theirs.close()
+
+
+def test_a_socket_that_cannot_be_waited_for_is_an_error_of_its_own_question() -> None:
+    """As a closed one; the others are waited for as before."""
+    ended: dict[int, Reply] = {}
+    closed: list[bool] = []
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    mine, theirs = socket.socketpair()
+    mine.setblocking(False)
+    gone = socket.socket()
+    gone.close()
+
+    def asks_nobody() -> Exchange:
+        try:
+            yield gone, selectors.EVENT_WRITE
+        finally:
+            closed.append(True)
+        raise AssertionError
+
+    sockets.begin(0, asks_nobody(), time.monotonic() + 5.0)
+    sockets.begin(1, heard_on(mine), time.monotonic() + 5.0)
+    assert (ended[0].kind, closed, len(sockets)) == (ReplyKind.ERROR, [True], 1)
+    theirs.send(b"ok")
+    sockets.turn(5.0, time.monotonic)
+    assert ended[1] == Reply(ReplyKind.SUCCESS, "ok")
+    sockets.close()
+    mine.close()
+    theirs.close()
+
+
+def test_a_question_that_goes_on_though_its_time_is_over_is_ended() -> None:
+    """It would hold its place for ever, and its probe would never be asked again."""
+    ended: dict[int, Reply] = {}
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    mine, theirs = socket.socketpair()
+
+    def goes_on() -> Exchange:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                yield mine, selectors.EVENT_READ
+
+    sockets.begin(0, goes_on(), time.monotonic())
+    sockets.turn(0.0, time.monotonic)
+    assert (ended[0].kind, ended[0].timed_out, len(sockets)) == (ReplyKind.FAILURE, True, 0)
+    sockets.close()
+    mine.close()
+    theirs.close()
 
 
 def test_an_answer_may_take_as_long_as_anybody_says() -> None:

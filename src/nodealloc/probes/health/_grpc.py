@@ -14,6 +14,7 @@ from nodealloc._rpc import channels
 from nodealloc._typed import typed, typed_fields
 from nodealloc.podspec import GrpcAction
 from nodealloc.probes import Question, Reply, ReplyKind
+from nodealloc.probes._http import USER_AGENT
 
 __all__ = ["GrpcProber", "Tls"]
 
@@ -80,10 +81,11 @@ class GrpcProber:
         host = f"[{question.address}]" if ":" in question.address else question.address
         where = f"{host}:{question.port}"
         if self._tls is None:
-            return channels.dial_host(where, largest_bytes=_ANSWER_BYTES)
+            return channels.dial_host(where, largest_bytes=_ANSWER_BYTES, user_agent=USER_AGENT)
         return channels.dial_host(
             where,
             largest_bytes=_ANSWER_BYTES,
+            user_agent=USER_AGENT,
             roots=self._tls.roots,
             server_name=self._tls.server_name,
             tls=True,
