@@ -97,6 +97,7 @@ class Callbacks:
             resource
         )
         generation = self._endpoints.next_generation(0 if known is None else known.generation)
+        before = _sockets.identity(registration.path)
         connection = self._connect(registration.path)
         try:
             options = self._asked(connection, registration, process)
@@ -107,12 +108,14 @@ class Callbacks:
             connection.close()
             self._failed(resource, generation, str(error))
             raise
+        after = _sockets.identity(registration.path)
         newcomer = Endpoint(
             resource=resource,
             generation=generation,
             socket=registration.socket,
             path=registration.path,
-            identity=_sockets.identity(registration.path),
+            # Who answered is not who stands there now, where another took the path meanwhile.
+            identity=after if before in (None, after) else None,
             connection=connection,
             options=options,
             offered=registration.offered,
