@@ -29,6 +29,7 @@ from nodealloc.devices import (
     RegistrationRefusedError,
 )
 from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
@@ -286,6 +287,16 @@ def test_what_a_plugin_wants_to_be_asked_counts_from_its_registration() -> None:
         plugins.register(GPU, "/s", ["v1beta1"])
         plugins.pre_start(ONE.owner)
     assert newcomer.prepared == [("a",)]
+
+
+def test_what_a_plugin_answers_that_it_wants_counts_and_not_what_it_registered_with(tmp_path: Path) -> None:
+    """A call that it does not know would keep its containers from starting."""
+    ledger = DeviceLedger(DeviceAllocator())
+    wishes = PluginOptions(pre_start_required=True, preferred_allocation=True)
+    plugins = DevicePlugins(ledger, directory=tmp_path, connect=lambda _socket: FakePlugin([Device("a")]))
+    plugins._introduced(RegisterRequest(version="v1beta1", endpoint="s.sock", resource=GPU, options=wishes))
+    assert ledger.current().inventories[GPU].options == PluginOptions()
+    plugins.stop()
 
 
 def test_whoever_drives_the_engine_gives_the_executor() -> None:

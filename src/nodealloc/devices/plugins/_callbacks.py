@@ -35,13 +35,11 @@ class PluginRegistration:
         resource: What it serves.
         socket: Where it listens, in its own words.
         path: The same, resolved.
-        offered: What it wants to be asked, as it said already.
     """
 
     resource: str
     socket: str
     path: str
-    offered: PluginOptions = PluginOptions()
 
 
 class Callbacks:
@@ -118,7 +116,6 @@ class Callbacks:
             identity=after if before in (None, after) else None,
             connection=connection,
             options=options,
-            offered=registration.offered,
         )
         try:
             self._join(newcomer)
@@ -135,11 +132,10 @@ class Callbacks:
         self, connection: PluginConnection, registration: PluginRegistration, process: int
     ) -> PluginOptions:
         """What the plugin wants to be asked; that it answers is the point."""
-        offered = registration.offered
         with self._turns.take(connection.close, registration.path, process or None) as turn:
             self._silence.check(process, registration.path, _CALL)  # others were silent while it waited
             try:
-                said = connection.options()
+                return connection.options()
             except NodeallocError as error:
                 if self.stopping.is_set():
                     raise _stopping() from error
@@ -151,10 +147,6 @@ class Callbacks:
                 _log.exception("device plugin %s: asking for its options failed", registration.resource)
                 kind = type(error).__name__
                 raise PluginUnavailableError(registration.path, _CALL, kind, str(error)) from error
-        return PluginOptions(
-            pre_start_required=said.pre_start_required or offered.pre_start_required,
-            preferred_allocation=said.preferred_allocation or offered.preferred_allocation,
-        )
 
     def _kept_silent(self, process: int, status: str) -> None:
         # Who is not there yet harms nobody, unless others wait for his turn to end.

@@ -38,7 +38,7 @@ class RegisterRequest:
         version: Of the protocol, `v1beta1`.
         endpoint: Its socket's name in the directory of `kubelet.sock`.
         resource: What it serves, `example.com/gpu`.
-        options: What it wants to be asked.
+        options: What it wants to be asked; its answer to `GetDevicePluginOptions` counts.
     """
 
     version: str

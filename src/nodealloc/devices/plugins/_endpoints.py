@@ -26,7 +26,6 @@ class Endpoint:
         identity: What tells that socket from another on its path; None for unknown.
         connection: To it.
         options: What it wants to be asked.
-        offered: What it said of that when it registered.
         is_owed: Whether it registered again meanwhile, so that another stream is
             opened should this one end.
     """
@@ -38,7 +37,6 @@ class Endpoint:
     identity: tuple[int, int, bytes] | None
     connection: PluginConnection
     options: PluginOptions
-    offered: PluginOptions
     is_owed: bool = False
 
 

@@ -348,9 +348,7 @@ class DevicePlugins:
             raise RegistrationRefusedError("registrations are not served here")
         check_offer(request.resource, [request.version])
         path = str(plugin_socket(self._directory, request.endpoint, own=KUBELET_SOCKET))
-        registration = PluginRegistration(
-            resource=request.resource, socket=path, path=path, offered=request.options
-        )
+        registration = PluginRegistration(resource=request.resource, socket=path, path=path)
         try:
             self._callbacks.take_on(registration)
         except (RegistrationRefusedError, SilentProcessError):
