@@ -121,6 +121,21 @@ def test_a_plugin_that_another_replaced_while_it_was_called_is_not_taken_for_tha
             assert not plugins._keeper.current().inventories[GPU].options.pre_start_required
 
 
+def test_a_plugin_that_registers_again_is_asked_at_once_as_it_wants_now(tmp_path: Path) -> None:
+    """Not only with its next list, which may never come."""
+    path = tmp_path / "p.sock"
+    bare_socket(path)
+    connections = [FakePlugin([Device("a")]), FakePlugin(options=PluginOptions(pre_start_required=True))]
+    with serving(lambda _socket: connections.pop(0)) as plugins:
+        plugins.register(GPU, str(path), V1)
+        healthy(plugins, 1)
+        plugins.register(GPU, str(path), V1)
+        inventory = plugins._keeper.current().inventories[GPU]
+        assert (inventory.phase, inventory.generation) == (Phase.SERVING, 1)
+        assert inventory.options.pre_start_required
+        healthy(plugins, 1)
+
+
 def test_who_waits_for_an_answer_while_the_agent_stops_is_told_so() -> None:
     """As one that may register again elsewhere."""
     slow = Slow([Device("a")])

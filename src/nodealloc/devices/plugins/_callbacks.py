@@ -155,18 +155,19 @@ class Callbacks:
 
     def _join(self, newcomer: Endpoint) -> None:
         resource = newcomer.resource
-        joined, driven_out = self._endpoints.join(newcomer)
+        joined, other = self._endpoints.join(newcomer)
         if joined is JoinOutcome.CLOSED:
             raise _stopping()
         if joined is JoinOutcome.LATE:
             raise RegistrationRefusedError(
                 f"{resource}: another plugin registered later and has answered first"
             )
-        if joined is JoinOutcome.SAME:
+        if joined is JoinOutcome.SAME and other is not None:
             newcomer.connection.close()
+            self._wants(other, newcomer.options)
             return
-        if driven_out is not None:
-            driven_out.connection.close()
+        if other is not None:
+            other.connection.close()
         if joined is JoinOutcome.SERVES:
             now_s = self._clock.monotonic_s()
             try:
@@ -180,6 +181,15 @@ class Callbacks:
                 self._endpoints.left(newcomer)
                 raise
         self._followed.put(newcomer.generation, newcomer, by="callback")
+
+    def _wants(self, endpoint: Endpoint, options: PluginOptions) -> None:
+        """Who registered again is asked as it wants by now; who does not serve yet, once it lists."""
+
+        def changed(known: Inventory) -> Inventory:
+            serves = known.generation == endpoint.generation
+            return attrs.evolve(known, options=options) if serves else known
+
+        self._inventories.change(endpoint.resource, changed)
 
     def _failed(self, resource: str, generation: int, trouble: str) -> None:
         """A plugin that registered cannot be reached: said where nobody else serves the resource."""

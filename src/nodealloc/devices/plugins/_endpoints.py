@@ -96,7 +96,7 @@ class Endpoints:
             return {resource: endpoint.socket for resource, endpoint in self._serving.items()}
 
     def join(self, newcomer: Endpoint, /) -> tuple[JoinOutcome, Endpoint | None]:
-        """Take a plugin on, and say whom it drove out before he served."""
+        """Take a plugin on, and say whom it drove out before he served, or as whom it is known."""
         resource = newcomer.resource
         with self._lock:
             if self._closed:
@@ -105,7 +105,7 @@ class Endpoints:
             for one in known:
                 if newcomer.identity is not None and one.identity == newcomer.identity:
                     one.is_owed, one.options = True, newcomer.options
-                    return JoinOutcome.SAME, None
+                    return JoinOutcome.SAME, one
             if any(one.generation > newcomer.generation for one in known):
                 return JoinOutcome.LATE, None
             if resource not in self._serving:
