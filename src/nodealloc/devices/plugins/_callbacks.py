@@ -7,6 +7,7 @@ import threading
 
 from nodealloc import _attrs as attrs
 from nodealloc import _sockets
+from nodealloc._rpc.errors import GAVE_WAY
 from nodealloc._rpc.turns import Turns
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._inventory import Inventory, PluginOptions
@@ -24,7 +25,6 @@ __all__ = ["Callbacks", "PluginRegistration"]
 
 _log = logging.getLogger("nodealloc.devices")
 _CALL = "GetDevicePluginOptions"
-_GAVE_WAY = "GAVE WAY"
 
 
 @attrs.frozen(kw_only=True)
@@ -142,7 +142,7 @@ class Callbacks:
                 if not turn.gave_way:
                     raise
                 why = "it kept silent while others waited for their turn; register again"
-                raise PluginUnavailableError(registration.path, _CALL, _GAVE_WAY, why) from error
+                raise PluginUnavailableError(registration.path, _CALL, GAVE_WAY, why) from error
             except Exception as error:
                 _log.exception("device plugin %s: asking for its options failed", registration.resource)
                 kind = type(error).__name__
@@ -150,7 +150,7 @@ class Callbacks:
 
     def _kept_silent(self, process: int, status: str) -> None:
         # Who is not there yet harms nobody, unless others wait for his turn to end.
-        if process != _sockets.NOBODY or status == _GAVE_WAY:
+        if process != _sockets.NOBODY or status == GAVE_WAY:
             self._silence.kept(process)
 
     def _join(self, newcomer: Endpoint) -> None:
