@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.dsw_asw import InlineExecutor, ThreadExecutor
+from nodealloc.dsw_asw import InlineExecutor, Step, ThreadExecutor
 from nodealloc.pluginreg import (
     PluginInfo,
     PluginRegistrar,
     RegistrationState,
     SocketIdentity,
     _scan,
+    _watching,
 )
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dirwatch import FakeWatcher
-from nodealloc.testing.dsw_asw import run_to_rest
+from nodealloc.testing.dsw_asw import ManualCancel, run_to_rest
 from nodealloc.testing.pluginreg import (
     FakeAsyncRegistration,
     FakeRegistration,
@@ -192,6 +193,21 @@ def test_a_socket_that_cannot_be_looked_at_for_want_of_descriptors_is_not_left_o
         monkeypatch.setattr(_scan, "standing", fails)
         with pytest.raises(OSError, match="Too many") if is_told else contextlib.nullcontext():
             assert _scan.scan(str(tmp_path)) == {}
+
+
+def test_what_keeps_looks_from_being_made_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A look is tried each second; the log would be full of one trouble."""
+    trouble: list[Exception | None] = [OSError("a"), OSError("a"), OSError("b"), None, OSError("b")]
+
+    def look() -> None:
+        if (error := trouble.pop(0)) is not None:
+            raise error
+
+    domain = _watching._Domain(look, FakeWatcher(), 0.0)
+    while trouble:
+        with contextlib.suppress(OSError):
+            domain.perform(Step(scope=("/d",), verb="observe", detail=0), ManualCancel())
+    assert [str(one.exc_info[1]) for one in caplog.records if one.exc_info] == ["a", "b", "b"]
 
 
 def test_sockets_beyond_the_most_wait_for_room(caplog: pytest.LogCaptureFixture) -> None:
