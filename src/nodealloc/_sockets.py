@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
-    "MAX_PATH_BYTES", "NOBODY", "Pinned", "identity", "is_served", "listener", "pin", "seen_at", "too_long"
+    "MAX_PATH_BYTES", "NOBODY", "Pinned", "identity", "is_served", "listener", "pin", "seen_at", "standing",
+    "too_long",
 ]  # fmt: skip
 
 MAX_PATH_BYTES = 107
@@ -45,19 +46,27 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def identity(path: str | Path, /) -> tuple[int, int, bytes] | None:
-    """What stands at a path, told from everything else that ever stands there; None for nothing.
+    """What stands at a path (`standing`); None for nothing, and where nobody can tell."""
+    try:
+        return standing(path)
+    except OSError:
+        return None
+
+
+def standing(path: str | Path, /) -> tuple[int, int, bytes]:
+    """What stands at a path, told from everything else that ever stands there.
 
     Device, inode, and what tells two owners of one inode number apart: the file
     handle, which holds the inode's generation, where the file system has one,
     else the time of the last change. Numbers of inodes are used again at once,
     and the clock of a file system ticks every few milliseconds: a socket that
     is removed and bound again in between differs in nothing else.
+
+    Raises:
+        OSError: Nothing is there, or nobody can tell.
     """
-    try:
-        # Looked at through a descriptor, so that all three are of one file.
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        return None
+    # Looked at through a descriptor, so that all three are of one file.
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         return status.st_dev, status.st_ino, _handle(descriptor) or str(status.st_ctime_ns).encode()

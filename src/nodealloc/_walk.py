@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 __all__ = ["deepest_first", "subdirectories", "walk"]
@@ -23,14 +23,21 @@ def subdirectories(directory: str, /) -> Iterator[str]:
             continue
 
 
-def walk(directory: str, /) -> Iterator[os.DirEntry[str]]:
-    """Everything below a directory but names with a dot at start; what cannot be listed is left out."""
+def walk(directory: str, /, *, raises: Collection[int] = ()) -> Iterator[os.DirEntry[str]]:
+    """Everything below a directory but names with a dot at start; what cannot be listed is left out.
+
+    Args:
+        directory: Where to begin; may be absent.
+        raises: Numbers of errors that are raised instead.
+    """
     waiting = [directory]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
-        except OSError:
+        except OSError as error:
+            if error.errno in raises:
+                raise
             continue
         for entry in listed:
             if entry.name.startswith("."):

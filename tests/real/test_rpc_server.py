@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import socket
 import tempfile
@@ -37,6 +38,8 @@ def answer(request: bytes) -> bytes:
     """What the service says."""
     if request == b"no":
         raise PermanentError("never")
+    if request == b"path":
+        raise PermanentError("no such thing in d\udcff")
     if request == b"later":
         raise RetryableError("not now")
     if request == b"bug":
@@ -68,6 +71,7 @@ def test_what_a_method_raises_goes_to_the_caller(
     assert client.call("GetInfo", b"ab", 5.0) == b"abab"
     for request, kind, status, said in (
         (b"no", CallRefusedError, "INVALID_ARGUMENT", "never"),
+        (b"path", CallRefusedError, "INVALID_ARGUMENT", re.escape(r"in d\udcff")),
         (b"later", CallUnavailableError, "UNAVAILABLE", "not now"),
         (b"bug", CallRefusedError, "INTERNAL", "see the agent's log"),
     ):

@@ -6,6 +6,7 @@ import os
 import socket
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 
@@ -50,10 +51,10 @@ def test_newcomers_come_before_whoever_was_heard_and_later_turns_are_longer() ->
     """A crowd that hangs stands in its own way."""
     places = Places[str](4, first_s=0.1)
     now_s = 0.0
-    for _ in range(30):
+    for turn in range(30):
         for number in range(20):
-            places.leave(f"hangs {number}")
-            places.wait(f"hangs {number}", f"hangs {number}")
+            places.leave(f"hangs {number}, {turn - 1}")
+            places.wait(f"hangs {number}, {turn}", f"hangs {number}")
         for _ in begun(places, now_s):
             pass
         now_s += 10.0
@@ -66,6 +67,38 @@ def test_newcomers_come_before_whoever_was_heard_and_later_turns_are_longer() ->
     while not any(one.startswith("good again") for one in begun(places, now_s + wait_s)):
         wait_s += 0.1
     assert wait_s <= 0.1
+
+
+def test_half_of_the_places_are_kept_for_first_turns() -> None:
+    """However long the turns of those are who had some; one who was cut has not lost the others' half."""
+    places = Places[str](4, first_s=0.1)
+    now_s = 0.0
+    for turn in range(6):
+        for peer in "abcd":
+            places.wait(f"{peer}{turn}", peer)
+        assert len(begun(places, now_s)) == 4
+        for peer in "abcd":
+            places.leave(f"{peer}{turn}")
+    for peer in "abcd":
+        places.wait(peer, peer)
+    assert len(begun(places, now_s)) == 4
+    for peer in ("new", "newer", "newest"):
+        places.wait(peer, peer)
+    assert begun(places, now_s) == ["new for d", "newer for c"]
+    assert begun(places, now_s + 0.1) == ["newest for new"]
+
+
+def test_of_one_place_nobody_is_cut_before_the_end_of_his_turn() -> None:
+    """Newcomers without end would have all of it."""
+    places = Places[str](1, first_s=0.1)
+    places.wait("first", "a")
+    assert begun(places, 0.0) == ["first"]
+    places.leave("first")
+    places.wait("second", "a")
+    assert begun(places, 1.0) == ["second"]
+    places.wait("new", "b")
+    assert begun(places, 1.7) == []
+    assert begun(places, 1.8) == ["new for second"]
 
 
 def test_whoever_had_fewest_turns_is_next() -> None:
@@ -157,6 +190,41 @@ def test_peers_beyond_the_most_are_forgotten() -> None:
         list(places.begin(float(number)))
         places.leave(number)
     assert len(places._turns) <= 1 << 13
+
+
+class Call:
+    """One that can be seen to be forgotten."""
+
+
+def test_a_call_that_ended_is_forgotten_though_nobody_wanted_its_place() -> None:
+    """It would be kept for the life of the agent, its answer with it: one for each look at a dead socket."""
+    places, kept = Places[Call](2, first_s=0.1), WeakSet[Call]()
+    for number in range(100):
+        call = Call()
+        kept.add(call)
+        places.wait(call, number % 3)
+        assert [one for one, _ in places.begin(float(number))] == [call]
+        places.leave(call)
+        del call
+    assert len(kept) <= 8
+
+
+def test_a_call_that_left_the_line_is_forgotten_behind_one_who_waits() -> None:
+    """Where places are wanted all the time, its turn would never come."""
+    places, kept = Places[Call](1, first_s=0.1), WeakSet[Call]()
+    first, second = Call(), Call()
+    places.wait(first, "a")
+    assert [one for one, _ in places.begin(0.0)] == [first]
+    places.wait(second, "b")
+    for _ in range(100):
+        call = Call()
+        kept.add(call)
+        places.wait(call, "c")
+        assert list(places.begin(0.0)) == []
+        places.leave(call)
+        del call
+    assert len(kept) <= 8
+    assert [one for one, _ in places.begin(0.1)] == [second]
 
 
 # What follows a future.

@@ -8,6 +8,7 @@
 | `conversations` | unary calls side by side on one thread, each on a connection of its own | yes     |
 | `single`     | one such call on an event loop, and that loop                       | yes        |
 | `channels`   | how a socket is dialled, which status means what, the types of gRPC | yes        |
+| `streams`    | a call with many answers, on that loop                              | yes        |
 | `caller`     | a client of one service on one socket                               | yes        |
 | `server`     | a service on a Unix socket, and keeping it served                   | yes        |
 """

@@ -49,7 +49,7 @@ _AWAY = {
 class Unary(Protocol):
     """A call with one answer."""
 
-    def __call__(self, request: bytes, /, *, timeout: float, wait_for_ready: bool = False) -> bytes: ...
+    def __call__(self, request: bytes, /, *, timeout: float) -> bytes: ...
 
 
 class Channel(Protocol):

@@ -11,13 +11,12 @@ from concurrent.futures import Future, InvalidStateError
 
 from nodealloc import _sockets
 from nodealloc._error_words import error_words
+from nodealloc._rpc.errors import GAVE_WAY
 from nodealloc._rpc.places import Places
 from nodealloc._rpc.single import Answer, calls_loop, single_call
 
-__all__ = ["GAVE_WAY", "Conversations"]
+__all__ = ["Conversations"]
 
-GAVE_WAY = "GAVE WAY"
-"""Status of a call that had no turn in its time, for too many others do not answer."""
 _MOST_BEGUN = 8
 """In one pass of the event loop, so that whoever has an answer is not kept waiting by those who begin."""
 _REST_S = 0.02

@@ -6,7 +6,10 @@ from typing import ClassVar
 
 from nodealloc.errors import PermanentError, RetryableError
 
-__all__ = ["CallRefusedError", "CallUnavailableError"]
+__all__ = ["GAVE_WAY", "CallRefusedError", "CallUnavailableError"]
+
+GAVE_WAY = "GAVE WAY"
+"""Status of a call that was not made, or cut, for others: too many of those who are called do not answer."""
 
 _SHOWN = 500
 """Characters of the other side's own words that are kept; it may say a megabyte."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from typing import Generic, TypeVar
 
 from nodealloc.errors import ConfigurationError
@@ -20,6 +20,7 @@ _MOST_TURNS = 6
 """Past them a turn gets no longer."""
 
 T = TypeVar("T", bound=Hashable)
+E = TypeVar("E", bound=tuple[object, object, object])
 
 
 class Places(Generic[T]):
@@ -28,7 +29,8 @@ class Places(Generic[T]):
     While there is room, every call begins, and stays. Where more are to be made than
     may, the one whose peer has had the fewest turns is next, and one whose turn is
     over gives way to it: a turn is short the first time, eight times that the second,
-    and so on. Half of the places are kept for first turns. So a newcomer that answers
+    and so on. Half of the places are kept for first turns: beyond it, who has the longest
+    turn leaves for one before that is over. So a newcomer that answers
     at once is heard at once, one that is slow some time later, and those that hang
     wait for each other.
 
@@ -72,7 +74,10 @@ class Places(Generic[T]):
             self._of_owner[owner] += 1
             self._owners[call] = owner
         place = turns, before, next(self._numbers)
-        heapq.heappush(self._lines[min(turns, 1)], (place, call, peer))
+        line = self._lines[min(turns, 1)]
+        heapq.heappush(line, (place, call, peer))
+        if len(line) > 2 * (len(self._waiting) + 1):
+            _keep(line, self._waiting)
         return not before
 
     def leave(self, call: T, /) -> None:
@@ -116,7 +121,10 @@ class Places(Generic[T]):
         self._waiting.discard(call)
         self._taken[lane][call] = peer
         over_s = now_s + self._first_s * _LONGER ** min(turns, _MOST_TURNS)
-        heapq.heappush(self._over[lane], (over_s, next(self._numbers), call))
+        over = self._over[lane]
+        heapq.heappush(over, (over_s, next(self._numbers), call))
+        if len(over) > 2 * (len(self._taken[lane]) + 1):
+            _keep(over, self._taken[lane], at=2)
         self._turns.pop(peer, None)
         self._turns[peer] = turns + 1
         if len(self._turns) > _MOST_KNOWN:
@@ -126,14 +134,23 @@ class Places(Generic[T]):
         """Whether there is a place, and who leaves it."""
         if sum(map(len, self._taken)) < self._most:
             return True, None
+        if lane == 0 and len(self._taken[1]) > max(1, self._most // 2):
+            over = self._over[1]
+            _keep(over, self._taken[1], at=2)
+            last = max(over)
+            over.remove(last)
+            heapq.heapify(over)
+            return True, self._left(1, last[2])
         for where in self._lanes_to_leave(lane):
             over = self._by_end(where)
             if over and over[0][0] <= now_s:
-                call = heapq.heappop(over)[2]
-                del self._taken[where][call]
-                self._forget_owner(call)
-                return True, call
+                return True, self._left(where, heapq.heappop(over)[2])
         return False, None
+
+    def _left(self, lane: int, call: T) -> T:
+        del self._taken[lane][call]
+        self._forget_owner(call)
+        return call
 
     def _forget_owner(self, call: T) -> None:
         owner = self._owners.pop(call, None)
@@ -154,3 +171,12 @@ class Places(Generic[T]):
         while over and over[0][2] not in taken:
             heapq.heappop(over)
         return over
+
+
+def _keep(heap: list[E], calls: Container[object], *, at: int = 1) -> None:
+    """Forget those that have left: where nobody looks for the first one, they would stay for good.
+
+    Done when half of them have, it costs each call no more than its place in the heap did.
+    """
+    heap[:] = [entry for entry in heap if entry[at] in calls]
+    heapq.heapify(heap)

@@ -160,7 +160,8 @@ class UnixServer:
             except Exception as error:
                 self._options.log.exception("%s: %s failed", self.path, name)
                 status, said = grpc.StatusCode.INTERNAL, f"{type(error).__name__}; see the agent's log"
-            context.abort(status, said)
+            # A path in the text may be no UTF-8, which a refusal has to be.
+            context.abort(status, said.encode("utf-8", "backslashreplace").decode())
             return b""
 
         return called

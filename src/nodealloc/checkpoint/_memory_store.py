@@ -19,13 +19,14 @@ class MemoryStore(BaseStore):
     """The contract of `Store` without a disk.
 
     A restart is a second store over the bytes of the first:
-    ``MemoryStore(formats, data=first.data())``.
+    ``MemoryStore(formats, data=first.data())``. The bytes do not say who wrote
+    them: with `identity`, and the first one's as `writer`, it is told from a reboot.
 
     Args:
         formats: What reads which key.
         data: What is stored already; damaged bytes are reported as by any store.
         identity: This boot of this machine.
-        writer: Who is said to have written `data`.
+        writer: Who wrote `data`; None where that is not known.
     """
 
     @typed

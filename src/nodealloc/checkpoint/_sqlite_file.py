@@ -17,6 +17,7 @@ from nodealloc.checkpoint._ownership import check_alone, check_owner
 __all__ = [
     "APPLICATION",
     "BESIDE",
+    "LAYOUT",
     "UnreadableFile",
     "behind",
     "check_content",
@@ -39,6 +40,8 @@ _MAGIC = b"SQLite format 3\0"
 _APPLICATION_AT, _HEAD = 68, 72
 APPLICATION = 0x6E6F6465
 """By which a file says whose it is."""
+LAYOUT = 1
+"""Of the tables; a later one is not read."""
 _LOG = ("-wal", "-shm")
 BESIDE = (*_LOG, "-journal")
 """Endings of what SQLite has beside a file."""
@@ -74,9 +77,10 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def check_content(connection: sqlite3.Connection) -> None:
+def check_content(connection: sqlite3.Connection, path: Path) -> None:
     try:
         mine = connection.execute("PRAGMA application_id").fetchone()
+        (layout,) = connection.execute("PRAGMA user_version").fetchone()
         found = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
         connection.close()
@@ -90,6 +94,11 @@ def check_content(connection: sqlite3.Connection) -> None:
         if code is not None and _is_passing_code(int(code[1])):
             raise sqlite3.OperationalError(str(found[0]))
         raise UnreadableFile("empty, or no store of this library" if found == ("ok",) else str(found[0]))
+    if layout > LAYOUT:
+        reason = f"its layout is {layout}, and {LAYOUT} is known here"
+        raise StoreFailedError(
+            str(path), "sqlite", 0, reason, remedy="take the release that wrote it, or a later one"
+        )
 
 
 def is_locked_out(error: sqlite3.Error) -> bool:

@@ -22,6 +22,7 @@ from nodealloc.checkpoint._ports import Formats
 from nodealloc.checkpoint._sqlite_file import (
     APPLICATION,
     BESIDE,
+    LAYOUT,
     UnreadableFile,
     behind,
     check_content,
@@ -53,7 +54,7 @@ CREATE TABLE damaged (
 );
 CREATE TABLE facts (name TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
 PRAGMA application_id={APPLICATION};
-PRAGMA user_version=1;
+PRAGMA user_version={LAYOUT};
 COMMIT;
 """
 _LONGEST_LOG = 1 << 22
@@ -125,7 +126,7 @@ class SqliteStore(BaseStore):
                 self._create()
             try:
                 self._connection = connect(self._path)
-                check_content(self._connection)
+                check_content(self._connection, self._path)
                 rows = self._rows()
             except UnreadableFile as error:
                 self._set_all_aside(str(error))

@@ -9,7 +9,7 @@ from nodealloc._arguments import check
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
-from nodealloc.devices._grants import NO_NODE, Grant, without
+from nodealloc.devices._grants import NO_NODE, Grant, ids_held, without
 from nodealloc.devices._hints import device_hints
 from nodealloc.devices._inventory import Device, DeviceList, Inventory
 from nodealloc.devices._life import Phase
@@ -101,7 +101,7 @@ class DeviceAllocator(DeviceStock):
         if before is None or before.devices != inventory.devices:
             answers = {asked: said for asked, said in answers.items() if asked.resource != resource}
         if before is None or before.devices.ids != inventory.devices.ids:
-            held = {**held, resource: inventory.devices.mask_of(self._ids_held(resource))}
+            held = {**held, resource: inventory.devices.mask_of(ids_held(resource, self.grants))}
         return attrs.evolve(self, inventories=inventories, answers=answers, held=held)
 
     def with_devices(self, resource: str, devices: Iterable[Device], /) -> DeviceAllocator:
@@ -206,6 +206,8 @@ class DeviceAllocator(DeviceStock):
                 i for key, kept in grants.get(workload, {}).items() if key[1] == resource for i in kept.ids
             }
             freed = {i for key in gone if key[1] == resource for i in before[key].ids} - still
+            if any((resource, one) in self._doubled for one in freed):
+                freed -= ids_held(resource, grants)
             held[resource] = held.get(resource, 0) & ~devices.mask_of(freed)
         return attrs.evolve(self, grants=grants, held=held)
 

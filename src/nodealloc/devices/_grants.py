@@ -11,7 +11,7 @@ from nodealloc._typed import typed, typed_fields
 from nodealloc.checkpoint import PodDevices
 from nodealloc.idset import MAX_ID
 
-__all__ = ["NO_NODE", "Grant", "Grants", "without"]
+__all__ = ["NO_NODE", "Grant", "Grants", "doubled", "ids_held", "without"]
 
 NO_NODE = -1
 """Stands for "no NUMA node" where places are remembered, as in the kubelet's file."""
@@ -103,3 +103,26 @@ def without(
     if rest:
         kept[workload] = rest
     return kept
+
+
+def ids_held(resource: str, grants: Grants, /) -> set[str]:
+    """The devices of a resource that somebody holds."""
+    return {
+        identity
+        for held in grants.values()
+        for (_, name), grant in held.items()
+        if name == resource
+        for identity in grant.ids
+    }
+
+
+def doubled(grants: Grants, /) -> frozenset[tuple[str, str]]:
+    """Resource and id of each device that two workloads hold: no decision says so, a file may."""
+    holders: dict[tuple[str, str], str] = {}
+    return frozenset(
+        (resource, identity)
+        for workload, held in grants.items()
+        for (_, resource), grant in held.items()
+        for identity in grant.ids
+        if holders.setdefault((resource, identity), workload) != workload
+    )

@@ -15,9 +15,12 @@ from nodealloc.devices._grants import NO_NODE
 from nodealloc.devices._life import DEVICE_LIFE, Phase, PluginEvent
 from nodealloc.idset import MAX_ID, NodeSet, bits
 
-__all__ = ["Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
+__all__ = ["NO_SUCH_NODE", "Capacity", "Device", "DeviceList", "Inventory", "PluginOptions"]
 
 HEALTHY = "Healthy"
+NO_SUCH_NODE = 1 << 10
+"""The first NUMA node that Linux cannot have; stands for all that it cannot. A place has as many bits as
+its highest node, and a list may have 200,000 places."""
 _SHOWN = 40
 """Characters of a plugin's own words that are shown; it may say a megabyte."""
 _FEW, _ONE = 8, ord("1")
@@ -314,4 +317,5 @@ def _findings(doubled: int, nameless: bool, words: set[str], foreign: int) -> It
         yield f"unknown health {shown} counts as unhealthy; say {HEALTHY!r} or 'Unhealthy'"
     if foreign:
         beyond = [node for node in bits(foreign) if node <= MAX_ID][:5]
-        yield f"NUMA nodes {beyond} are not on this machine and were dropped from their devices"
+        any_other = f" ({NO_SUCH_NODE}: or any below 0 or above)" if NO_SUCH_NODE in beyond else ""
+        yield f"NUMA nodes {beyond}{any_other} are not on this machine and were dropped from their devices"

@@ -10,7 +10,7 @@ import attrs
 
 from nodealloc._typed import typed
 from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, PodDevices
-from nodealloc.devices._grants import NO_NODE, Grant
+from nodealloc.devices._grants import NO_NODE, Grant, doubled
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
 from nodealloc.devices._stock import DeviceStock
@@ -103,7 +103,15 @@ def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float = 0.0) 
         resource: Inventory(resource=resource, phase=Phase.AWAITED, since_s=now_s)
         for resource in sorted(resources)
     }
-    return attrs.evolve(allocator, grants=grants, inventories=inventories, answers={}, unanswered=(), held={})
+    return attrs.evolve(
+        allocator,
+        grants=grants,
+        inventories=inventories,
+        answers={},
+        unanswered=(),
+        held={},
+        doubled=doubled(grants),
+    )
 
 
 def _node(node: int, entry: PodDevices) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._frozen import Frozen, freeze
-from nodealloc.devices._grants import Grant, Grants
+from nodealloc.devices._grants import Grant, Grants, doubled
 from nodealloc.devices._hints import held_hints
 from nodealloc.devices._inventory import DeviceList, Inventory
 from nodealloc.devices._life import Phase
@@ -58,6 +58,12 @@ class DeviceStock:
         eq=False,
         repr=False,
         alias="held",
+    )
+    _doubled: frozenset[tuple[str, str]] = attrs.field(
+        default=attrs.Factory(lambda self: doubled(self.grants), takes_self=True),
+        eq=False,
+        repr=False,
+        alias="doubled",
     )
 
     def _is_ours(self, resource: str) -> bool:
@@ -119,15 +125,6 @@ class DeviceStock:
         ended, kept = lent(claim, [(member, grant.ids) for (member, name), grant in held if name == resource])
         free = set[str]().union(*ended) - set[str]().union(*kept)
         return devices.mask_of(free) & devices.healthy
-
-    def _ids_held(self, resource: str) -> set[str]:
-        return {
-            identity
-            for held in self.grants.values()
-            for (_, name), grant in held.items()
-            if name == resource
-            for identity in grant.ids
-        }
 
     def _short(self, claim: Claim, inventory: Inventory, wanted: int) -> Shortfall:
         """Counted over all nodes: those outside of the affinity are taken where it has too few."""

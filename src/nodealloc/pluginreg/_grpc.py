@@ -44,7 +44,8 @@ class GrpcRegistration:
         notify_s: Seconds for it to take the news.
         at_once: Connections at most, two descriptors each. Where more calls are wanted,
             newcomers are first, and whoever does not answer gives way: after 0.1 s
-            the first time, eight times that the next, and so on. A process that may
+            the first time, eight times that the next, and so on, and at once where those
+            who were called before have more than half of the connections. A process that may
             open thousands of descriptors can afford 1,024, and nobody ever gives way.
 
     Source: kubelet ``pluginmanager/operationexecutor``, with its 10 s and 5 s.

@@ -164,6 +164,9 @@ class PluginRegistrar(Group):
 
         Returns:
             How many sockets are looked after.
+
+        Raises:
+            OSError: No descriptor or memory was left to look with; nobody was let go.
         """
         with self._lock:
             before = self._sightings

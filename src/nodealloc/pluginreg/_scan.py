@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import stat
+from typing import Final
 
-from nodealloc._sockets import identity
+from nodealloc._sockets import standing
 from nodealloc._typed import typed
 from nodealloc._walk import walk
 from nodealloc.pluginreg._sightings import SocketIdentity
 
 __all__ = ["scan"]
+
+_BLIND: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 @typed
@@ -21,16 +25,19 @@ def scan(directory: str, /) -> dict[str, SocketIdentity]:
     a directory, it is not followed. What vanishes while being looked at, or may
     not be read, is left out.
 
+    Raises:
+        OSError: No descriptor or memory is left to look with. That says nothing of
+            what is there, and nobody is let go for it.
+
     Source: kubelet ``pluginmanager/pluginwatcher``, which goes into directories
     with a dot at start and not later.
     """
     found: dict[str, SocketIdentity] = {}
-    for entry in walk(directory):
+    for entry in walk(directory, raises=_BLIND):
         try:
-            is_socket = stat.S_ISSOCK(entry.stat().st_mode)
-        except OSError:
-            continue
-        standing = identity(entry.path) if is_socket else None
-        if standing is not None:
-            found[entry.path] = SocketIdentity(*standing)
+            if stat.S_ISSOCK(entry.stat().st_mode):
+                found[entry.path] = SocketIdentity(*standing(entry.path))
+        except OSError as error:
+            if error.errno in _BLIND:
+                raise
     return found

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from nodealloc._error_words import error_words
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
     BackOff,
@@ -34,6 +35,7 @@ class _Domain:
         self._observe = observe
         self._watcher = watcher
         self._observe_s = observe_s
+        self._trouble = ""
 
     def plan(self, view: View[str, int, int, int], /) -> Plan[int, int]:
         """Look, and again."""
@@ -47,11 +49,15 @@ class _Domain:
         try:
             self._observe()
             self._watcher.wait(self._observe_s)
-        except Exception:
-            _log.exception("%s: looking for sockets failed; again in a second", *step.scope)
+        except Exception as error:
+            trouble = error_words(error)
+            if trouble != self._trouble:
+                _log.exception("%s: looking for sockets failed; again each second", *step.scope)
+            self._trouble = trouble
             raise
         finally:
             leave()
+        self._trouble = ""
 
     def settled(self, have: int | None, _step: Step[int], outcome: Outcome[None], /) -> int | None:
         """How often it was looked at."""

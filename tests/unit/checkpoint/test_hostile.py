@@ -346,3 +346,18 @@ def test_a_link_to_a_store_is_followed(tmp_path: Path) -> None:
         with SqliteStore(tmp_path / "state.db", FORMATS) as store:
             assert store.read().values == MANY
             store.commit({"row.1": row(1)})
+
+
+def test_a_database_of_a_later_release_is_left_as_it_is(tmp_path: Path) -> None:
+    """Its tables may be others: it would be taken for damaged, and all that it holds for lost."""
+    path = tmp_path / "store"
+    with SqliteStore(path, FORMATS) as store:
+        store.commit(MANY)
+    with contextlib.closing(sqlite3.connect(path)) as later:
+        later.execute("ALTER TABLE checkpoints RENAME TO keys")
+        later.execute("PRAGMA user_version=2")
+    with pytest.raises(StoreFailedError, match=r"its layout is 2, and 1 is known here.*take the release"):
+        SqliteStore(path, FORMATS)
+    with contextlib.closing(sqlite3.connect(path)) as later:
+        assert later.execute("SELECT count(*) FROM keys").fetchone() == (2,)
+    assert not list(tmp_path.glob("*damaged*"))

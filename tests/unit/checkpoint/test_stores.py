@@ -132,6 +132,19 @@ def test_restart_reboot_and_other_hardware(opener: Opener) -> None:
     ]
 
 
+def test_a_store_in_memory_is_told_who_wrote_its_bytes() -> None:
+    """Its bytes by themselves do not tell a restart from a reboot."""
+    here, rebooted = Identity(boot_id="1", machine="a"), Identity(boot_id="2", machine="a")
+    first = MemoryStore(FORMATS, identity=here)
+    first.commit({"row.1": row(1)})
+    writer = first.read().writer
+    assert writer == here
+    for identity, since in ((here, Since.RESTART), (rebooted, Since.REBOOT)):
+        again = MemoryStore(FORMATS, data=first.data(), identity=identity, writer=writer)
+        assert (again.read().since, again.read().values) == (since, {"row.1": row(1)})
+    assert MemoryStore(FORMATS, data=first.data(), identity=here).read().since is Since.NEW
+
+
 def test_damage_outlives_a_crash_before_it_is_rebuilt(opener: Opener, tmp_path: Path) -> None:
     """A key that was lost stays on the list until somebody commits it, whatever else is committed."""
     with opener() as store:

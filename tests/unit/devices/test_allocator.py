@@ -15,6 +15,7 @@ from nodealloc.devices import (
     PluginOptions,
     pick,
 )
+from nodealloc.devices._state import remembered, restored
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.topology import check_allocator
 from nodealloc.topology import (
@@ -147,6 +148,19 @@ def test_a_device_is_free_when_its_last_holder_is_gone() -> None:
     assert isinstance(
         taken.allocate(Claim(owner=Owner("x", "c"), amounts={GPU: Quantity.of(1)}), ANY), Shortfall
     )
+
+
+@pytest.mark.parametrize("is_restored", [True, False])
+def test_a_device_that_two_workloads_hold_is_free_when_both_are_gone(is_restored: bool) -> None:
+    """A file may say so of them; the one that stays would share its device with whoever comes."""
+    grants = {one: {("c", GPU): Grant(places={0: ("dev-0",)})} for one in ("a", "b")}
+    allocator = DeviceAllocator(nodes=(0, 1), grants=grants)
+    if is_restored:
+        allocator = restored(DeviceAllocator(nodes=(0, 1)), remembered(allocator))
+    allocator = allocator.with_devices(GPU, [Device("dev-0"), Device("dev-1")]).release("a")
+    wanted = claim("main", 1)
+    assert ids(granted(allocator, wanted), "main") == {"dev-1"}
+    assert ids(granted(allocator.release("b"), wanted), "main") == {"dev-0"}
 
 
 def test_releasing_all_restores_the_beginning() -> None:

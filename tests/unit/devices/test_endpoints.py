@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,7 @@ from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.errors import RetryableError
 from nodealloc.testing.devices import FakePlugin, wait_until
 from nodealloc.testing.dsw_asw import VirtualClock
+from nodealloc.testing.pluginreg import bare_socket
 
 GPU = "example.com/gpu"
 V1 = ["v1beta1"]
@@ -82,6 +85,55 @@ def test_who_registered_earlier_and_answers_later_is_told_so() -> None:
         thread.join(10)
         healthy(plugins, 2)
     assert said == [f"{GPU}: another plugin registered later and has answered first"]
+
+
+def test_a_plugin_that_another_replaced_while_it_was_called_is_not_taken_for_that_one(
+    tmp_path: Path,
+) -> None:
+    """Both stood on one path; the one that came later serves, whichever answers first."""
+    for older_is_first in (True, False):
+        path = tmp_path / f"{older_is_first}.sock"
+        bare_socket(path)
+        older, newer = Slow([Device("a")]), FakePlugin([Device("b"), Device("c")])
+        older._options = PluginOptions(pre_start_required=True)
+        order: list[PluginConnection] = [older, newer]
+        with serving(lambda _socket, order=order: order.pop(0)) as plugins:  # type: ignore[misc]
+
+            def come(plugins: DevicePlugins = plugins, path: Path = path) -> None:
+                with contextlib.suppress(RegistrationRefusedError):
+                    plugins.register(GPU, str(path), V1)
+
+            thread = threading.Thread(target=come)
+            thread.start()
+            assert older.asked.wait(10)
+            path.unlink()
+            bare_socket(path)
+            if older_is_first:
+                older.go_on.set()
+                thread.join(10)
+                healthy(plugins, 1)
+            plugins.register(GPU, str(path), V1)
+            healthy(plugins, 2)
+            older.go_on.set()
+            thread.join(10)
+            newer.set_devices([Device("d")])
+            healthy(plugins, 1)
+            assert not plugins._keeper.current().inventories[GPU].options.pre_start_required
+
+
+def test_a_plugin_that_registers_again_is_asked_at_once_as_it_wants_now(tmp_path: Path) -> None:
+    """Not only with its next list, which may never come."""
+    path = tmp_path / "p.sock"
+    bare_socket(path)
+    connections = [FakePlugin([Device("a")]), FakePlugin(options=PluginOptions(pre_start_required=True))]
+    with serving(lambda _socket: connections.pop(0)) as plugins:
+        plugins.register(GPU, str(path), V1)
+        healthy(plugins, 1)
+        plugins.register(GPU, str(path), V1)
+        inventory = plugins._keeper.current().inventories[GPU]
+        assert (inventory.phase, inventory.generation) == (Phase.SERVING, 1)
+        assert inventory.options.pre_start_required
+        healthy(plugins, 1)
 
 
 def test_who_waits_for_an_answer_while_the_agent_stops_is_told_so() -> None:

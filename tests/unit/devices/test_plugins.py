@@ -29,6 +29,7 @@ from nodealloc.devices import (
     RegistrationRefusedError,
 )
 from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
@@ -203,6 +204,38 @@ def test_advice_of_a_plugin_that_is_away_is_none() -> None:
     assert not plugins.ask(DeviceAllocator())
 
 
+def test_a_plugin_that_does_not_answer_is_asked_once_for_all_that_it_might_say() -> None:
+    """A pod with many containers would wait for its deadline as often; one that refuses is asked on."""
+    refused: list[tuple[Exception, int]] = [
+        (PluginUnavailableError("gpu", "GetPreferredAllocation", "DEADLINE_EXCEEDED"), 1),
+        (PluginRefusedError("gpu", "GetPreferredAllocation", "INTERNAL"), 3),
+    ]
+    for error, times in refused:
+        plugin, asked = FakePlugin([Device("a")]), list[PreferenceQuestion]()
+
+        def prefers(
+            question: PreferenceQuestion,
+            /,
+            *,
+            error: Exception = error,
+            asked: list[PreferenceQuestion] = asked,
+        ) -> tuple[str, ...]:
+            asked.append(question)
+            raise error
+
+        plugin.preferred = prefers  # type: ignore[method-assign]
+        with serving(plugin) as plugins:
+            plugins.register(GPU, "/s", ["v1beta1"])
+            listed(plugins, 1)
+            questions = [
+                PreferenceQuestion(resource=GPU, available=("a", "b"), must_include=(), size=size)
+                for size in (1, 2, 3)
+            ]
+            assert plugins.ask(DeviceAllocator(unanswered=tuple(questions)))
+            assert len(asked) == times
+            assert dict(plugins._keeper.current().answers) == dict.fromkeys(questions, ())
+
+
 def test_preparing_needs_the_plugin_only_once() -> None:
     """What has its answer is left alone; what has none names the plugin that is away."""
     ledger = DeviceLedger(DeviceAllocator())
@@ -254,6 +287,16 @@ def test_what_a_plugin_wants_to_be_asked_counts_from_its_registration() -> None:
         plugins.register(GPU, "/s", ["v1beta1"])
         plugins.pre_start(ONE.owner)
     assert newcomer.prepared == [("a",)]
+
+
+def test_what_a_plugin_answers_that_it_wants_counts_and_not_what_it_registered_with(tmp_path: Path) -> None:
+    """A call that it does not know would keep its containers from starting."""
+    ledger = DeviceLedger(DeviceAllocator())
+    wishes = PluginOptions(pre_start_required=True, preferred_allocation=True)
+    plugins = DevicePlugins(ledger, directory=tmp_path, connect=lambda _socket: FakePlugin([Device("a")]))
+    plugins._introduced(RegisterRequest(version="v1beta1", endpoint="s.sock", resource=GPU, options=wishes))
+    assert ledger.current().inventories[GPU].options == PluginOptions()
+    plugins.stop()
 
 
 def test_whoever_drives_the_engine_gives_the_executor() -> None:

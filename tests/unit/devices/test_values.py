@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import socket
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -120,7 +121,22 @@ def test_absurd_numa_ids_are_foreign(number: int) -> None:
     data = wire.ListAndWatchResponse(devices=[wire.Device(ID="a", topology=place)]).SerializeToString()
     devices = DeviceList.of(decode_list(data), nodes=(0,))
     assert devices.nodes_of("a") == ()
-    assert any("not on this machine" in finding for finding in devices.findings)
+    said = "NUMA nodes [1024] (1024: or any below 0 or above) are not on this machine"
+    assert any(finding.startswith(said) for finding in devices.findings)
+
+
+def test_places_of_many_devices_take_little_room() -> None:
+    """A plugin that puts each of them somewhere else, far from any node, would take a GiB with 4 MiB."""
+    from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
+
+    message = wire.ListAndWatchResponse()
+    for number in range(1000):
+        place = wire.TopologyInfo(nodes=[wire.NUMANode(ID=one) for one in (number, 65535 - number)])
+        message.devices.add(ID=f"d{number:03}").topology.CopyFrom(place)
+    listed = decode_list(message.SerializeToString())
+    assert sum(sys.getsizeof(device.numa_nodes) for device in listed) < 200_000
+    devices = DeviceList.of(listed, nodes=(0, 999))
+    assert devices.by_node == {0: 1, 999: 1 << 999}
 
 
 def test_bytes_that_are_no_list() -> None:

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import resource
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from nodealloc.dsw_asw import ThreadExecutor
-from nodealloc.pluginreg import PluginInfo, PluginRegistrar, RegistrationState, SocketIdentity
+from nodealloc.dsw_asw import InlineExecutor, Step, ThreadExecutor
+from nodealloc.pluginreg import (
+    PluginInfo,
+    PluginRegistrar,
+    RegistrationState,
+    SocketIdentity,
+    _scan,
+    _watching,
+)
 from nodealloc.testing.devices import wait_until
 from nodealloc.testing.dirwatch import FakeWatcher
-from nodealloc.testing.dsw_asw import run_to_rest
-from nodealloc.testing.pluginreg import FakeAsyncRegistration, FakeRegistration, RecordingHandler
+from nodealloc.testing.dsw_asw import ManualCancel, run_to_rest
+from nodealloc.testing.pluginreg import (
+    FakeAsyncRegistration,
+    FakeRegistration,
+    RecordingHandler,
+    bare_socket,
+)
 from tests.unit.pluginreg.test_pluginreg import Bench, gpu
 
 GPU = "example.com/gpu"
@@ -134,6 +151,63 @@ def test_the_longest_name_is_taken() -> None:
     bench.appear("/a", gpu("x" * 512))
     bench.settle()
     assert bench.registrar.status()[0].state is RegistrationState.REGISTERED
+
+
+def test_who_has_no_descriptor_left_sees_no_empty_directory(tmp_path: Path) -> None:
+    """A look that could not be made says nothing; by an empty one every plugin would be let go."""
+    socket = tmp_path / "a.sock"
+    bare_socket(socket)
+    handler = RecordingHandler()
+    registrar = PluginRegistrar(
+        tmp_path,
+        {"DevicePlugin": handler},
+        watcher=FakeWatcher(),
+        registration=FakeRegistration({str(socket): gpu()}),
+        executor=InlineExecutor(),
+    )
+    registrar.observe()
+    registrar.run_until_quiet()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(tmp_path, os.O_RDONLY)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            registrar.observe()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    registrar.run_until_quiet()
+    assert [call[0] for call in handler.calls] == ["validate", "register"]
+
+
+def test_a_socket_that_cannot_be_looked_at_for_want_of_descriptors_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody took the last one after the directory was listed; one that is gone by then is left out."""
+    bare_socket(tmp_path / "a.sock")
+    for number, is_told in ((errno.EMFILE, True), (errno.ENOENT, False)):
+
+        def fails(path: str, number: int = number) -> tuple[int, int, bytes]:
+            raise OSError(number, os.strerror(number), path)
+
+        monkeypatch.setattr(_scan, "standing", fails)
+        with pytest.raises(OSError, match="Too many") if is_told else contextlib.nullcontext():
+            assert _scan.scan(str(tmp_path)) == {}
+
+
+def test_what_keeps_looks_from_being_made_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A look is tried each second; the log would be full of one trouble."""
+    trouble: list[Exception | None] = [OSError("a"), OSError("a"), OSError("b"), None, OSError("b")]
+
+    def look() -> None:
+        if (error := trouble.pop(0)) is not None:
+            raise error
+
+    domain = _watching._Domain(look, FakeWatcher(), 0.0)
+    while trouble:
+        with contextlib.suppress(OSError):
+            domain.perform(Step(scope=("/d",), verb="observe", detail=0), ManualCancel())
+    assert [str(one.exc_info[1]) for one in caplog.records if one.exc_info] == ["a", "b", "b"]
 
 
 def test_sockets_beyond_the_most_wait_for_room(caplog: pytest.LogCaptureFixture) -> None:

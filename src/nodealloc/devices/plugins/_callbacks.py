@@ -7,6 +7,7 @@ import threading
 
 from nodealloc import _attrs as attrs
 from nodealloc import _sockets
+from nodealloc._rpc.errors import GAVE_WAY
 from nodealloc._rpc.turns import Turns
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._inventory import Inventory, PluginOptions
@@ -24,7 +25,6 @@ __all__ = ["Callbacks", "PluginRegistration"]
 
 _log = logging.getLogger("nodealloc.devices")
 _CALL = "GetDevicePluginOptions"
-_GAVE_WAY = "GAVE WAY"
 
 
 @attrs.frozen(kw_only=True)
@@ -35,13 +35,11 @@ class PluginRegistration:
         resource: What it serves.
         socket: Where it listens, in its own words.
         path: The same, resolved.
-        offered: What it wants to be asked, as it said already.
     """
 
     resource: str
     socket: str
     path: str
-    offered: PluginOptions = PluginOptions()
 
 
 class Callbacks:
@@ -97,6 +95,7 @@ class Callbacks:
             resource
         )
         generation = self._endpoints.next_generation(0 if known is None else known.generation)
+        before = _sockets.identity(registration.path)
         connection = self._connect(registration.path)
         try:
             options = self._asked(connection, registration, process)
@@ -107,15 +106,16 @@ class Callbacks:
             connection.close()
             self._failed(resource, generation, str(error))
             raise
+        after = _sockets.identity(registration.path)
         newcomer = Endpoint(
             resource=resource,
             generation=generation,
             socket=registration.socket,
             path=registration.path,
-            identity=_sockets.identity(registration.path),
+            # Who answered is not who stands there now, where another took the path meanwhile.
+            identity=after if before in (None, after) else None,
             connection=connection,
             options=options,
-            offered=registration.offered,
         )
         try:
             self._join(newcomer)
@@ -132,46 +132,42 @@ class Callbacks:
         self, connection: PluginConnection, registration: PluginRegistration, process: int
     ) -> PluginOptions:
         """What the plugin wants to be asked; that it answers is the point."""
-        offered = registration.offered
         with self._turns.take(connection.close, registration.path, process or None) as turn:
             self._silence.check(process, registration.path, _CALL)  # others were silent while it waited
             try:
-                said = connection.options()
+                return connection.options()
             except NodeallocError as error:
                 if self.stopping.is_set():
                     raise _stopping() from error
                 if not turn.gave_way:
                     raise
                 why = "it kept silent while others waited for their turn; register again"
-                raise PluginUnavailableError(registration.path, _CALL, _GAVE_WAY, why) from error
+                raise PluginUnavailableError(registration.path, _CALL, GAVE_WAY, why) from error
             except Exception as error:
                 _log.exception("device plugin %s: asking for its options failed", registration.resource)
                 kind = type(error).__name__
                 raise PluginUnavailableError(registration.path, _CALL, kind, str(error)) from error
-        return PluginOptions(
-            pre_start_required=said.pre_start_required or offered.pre_start_required,
-            preferred_allocation=said.preferred_allocation or offered.preferred_allocation,
-        )
 
     def _kept_silent(self, process: int, status: str) -> None:
         # Who is not there yet harms nobody, unless others wait for his turn to end.
-        if process != _sockets.NOBODY or status == _GAVE_WAY:
+        if process != _sockets.NOBODY or status == GAVE_WAY:
             self._silence.kept(process)
 
     def _join(self, newcomer: Endpoint) -> None:
         resource = newcomer.resource
-        joined, driven_out = self._endpoints.join(newcomer)
+        joined, other = self._endpoints.join(newcomer)
         if joined is JoinOutcome.CLOSED:
             raise _stopping()
         if joined is JoinOutcome.LATE:
             raise RegistrationRefusedError(
                 f"{resource}: another plugin registered later and has answered first"
             )
-        if joined is JoinOutcome.SAME:
+        if joined is JoinOutcome.SAME and other is not None:
             newcomer.connection.close()
+            self._wants(other, newcomer.options)
             return
-        if driven_out is not None:
-            driven_out.connection.close()
+        if other is not None:
+            other.connection.close()
         if joined is JoinOutcome.SERVES:
             now_s = self._clock.monotonic_s()
             try:
@@ -185,6 +181,15 @@ class Callbacks:
                 self._endpoints.left(newcomer)
                 raise
         self._followed.put(newcomer.generation, newcomer, by="callback")
+
+    def _wants(self, endpoint: Endpoint, options: PluginOptions) -> None:
+        """Who registered again is asked as it wants by now; who does not serve yet, once it lists."""
+
+        def changed(known: Inventory) -> Inventory:
+            serves = known.generation == endpoint.generation
+            return attrs.evolve(known, options=options) if serves else known
+
+        self._inventories.change(endpoint.resource, changed)
 
     def _failed(self, resource: str, generation: int, trouble: str) -> None:
         """A plugin that registered cannot be reached: said where nobody else serves the resource."""

@@ -8,11 +8,10 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from nodealloc import _attrs as attrs
 from nodealloc._proto import deviceplugin_v1beta1_pb2 as wire
-from nodealloc.devices._inventory import Device, PluginOptions
+from nodealloc.devices._inventory import NO_SUCH_NODE, Device, PluginOptions
 from nodealloc.devices._launch import DeviceMount, DeviceNode, Response
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.errors import DecodeError, Fault
-from nodealloc.idset import MAX_ID
 
 __all__ = [
     "RegisterRequest",
@@ -39,7 +38,7 @@ class RegisterRequest:
         version: Of the protocol, `v1beta1`.
         endpoint: Its socket's name in the directory of `kubelet.sock`.
         resource: What it serves, `example.com/gpu`.
-        options: What it wants to be asked.
+        options: What it wants to be asked; its answer to `GetDevicePluginOptions` counts.
     """
 
     version: str
@@ -95,8 +94,8 @@ def decode_options(data: bytes, /) -> PluginOptions:
 def decode_list(data: bytes, /) -> list[Device]:
     """A full list of devices, as the plugin sent it; raises `DecodeError`.
 
-    NUMA ids that no machine can have (below 0, above `MAX_ID`) become `MAX_ID`,
-    which no machine has either, so that the check against the machine names them.
+    NUMA ids that no machine can have (below 0, or beyond Linux's last) become
+    `NO_SUCH_NODE`, so that the check against the machine finds them.
     """
     try:
         message = wire.ListAndWatchResponse.FromString(data)
@@ -119,7 +118,7 @@ def decode_list(data: bytes, /) -> list[Device]:
 def _place(topology: wire.TopologyInfo) -> int | None:
     mask = 0
     for node in topology.nodes:
-        mask |= 1 << (node.ID if 0 <= node.ID <= MAX_ID else MAX_ID)
+        mask |= 1 << (node.ID if 0 <= node.ID < NO_SUCH_NODE else NO_SUCH_NODE)
     return mask or None
 
 

@@ -26,7 +26,6 @@ class Endpoint:
         identity: What tells that socket from another on its path; None for unknown.
         connection: To it.
         options: What it wants to be asked.
-        offered: What it said of that when it registered.
         is_owed: Whether it registered again meanwhile, so that another stream is
             opened should this one end.
     """
@@ -38,7 +37,6 @@ class Endpoint:
     identity: tuple[int, int, bytes] | None
     connection: PluginConnection
     options: PluginOptions
-    offered: PluginOptions
     is_owed: bool = False
 
 
@@ -98,7 +96,7 @@ class Endpoints:
             return {resource: endpoint.socket for resource, endpoint in self._serving.items()}
 
     def join(self, newcomer: Endpoint, /) -> tuple[JoinOutcome, Endpoint | None]:
-        """Take a plugin on, and say whom it drove out before he served."""
+        """Take a plugin on, and say whom it drove out before he served, or as whom it is known."""
         resource = newcomer.resource
         with self._lock:
             if self._closed:
@@ -107,7 +105,7 @@ class Endpoints:
             for one in known:
                 if newcomer.identity is not None and one.identity == newcomer.identity:
                     one.is_owed, one.options = True, newcomer.options
-                    return JoinOutcome.SAME, None
+                    return JoinOutcome.SAME, one
             if any(one.generation > newcomer.generation for one in known):
                 return JoinOutcome.LATE, None
             if resource not in self._serving:

@@ -255,20 +255,24 @@ class DevicePlugins:
 
         Call it with the allocator that an admission ended in, before that is
         committed. A plugin that does not answer counts as one without an
-        opinion.
+        opinion, for this question and those that follow.
 
         Returns:
             True when there are answers now that were not there: decide again.
         """
         answers: dict[PreferenceQuestion, tuple[str, ...]] = {}
+        silent: set[str] = set()
         for question in outcome.unanswered:
-            connection = self._connection(question.resource)
+            resource = question.resource
+            connection = self._connection(resource)
             answers[question] = ()
-            if connection is not None:
+            if connection is not None and resource not in silent:
                 try:
                     answers[question] = connection.preferred(question)
                 except NodeallocError as error:
-                    _log.warning("%s has no preference: %s", question.resource, error)
+                    _log.warning("%s has no preference: %s", resource, error)
+                    if isinstance(error, PluginUnavailableError):
+                        silent.add(resource)
         if answers:
             self._keeper.alter(lambda allocator: allocator.with_answers(answers))
         return bool(answers)
@@ -344,9 +348,7 @@ class DevicePlugins:
             raise RegistrationRefusedError("registrations are not served here")
         check_offer(request.resource, [request.version])
         path = str(plugin_socket(self._directory, request.endpoint, own=KUBELET_SOCKET))
-        registration = PluginRegistration(
-            resource=request.resource, socket=path, path=path, offered=request.options
-        )
+        registration = PluginRegistration(resource=request.resource, socket=path, path=path)
         try:
             self._callbacks.take_on(registration)
         except (RegistrationRefusedError, SilentProcessError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from nodealloc._rpc.errors import GAVE_WAY
 from nodealloc._sockets import NOBODY
 from nodealloc.devices._errors import PluginUnavailableError
 from nodealloc.dsw_asw import Clock
@@ -54,7 +55,7 @@ class SilentProcesses:
             why = f"nobody takes calls on {count} others that registered; listen first, then register again"
         else:
             why = f"process {process} keeps silent on {count} others; have it answer, and register again"
-        raise SilentProcessError(path, call, "GAVE WAY", why)
+        raise SilentProcessError(path, call, GAVE_WAY, why)
 
     def kept(self, process: int, /) -> None:
         """One of its sockets gave no answer."""

@@ -164,7 +164,7 @@ class Streams:
         if self._callbacks.stopping.is_set() or not served:
             return False
         registration = PluginRegistration(
-            resource=endpoint.resource, socket=endpoint.socket, path=endpoint.path, offered=endpoint.offered
+            resource=endpoint.resource, socket=endpoint.socket, path=endpoint.path
         )
         try:
             self._callbacks.take_on(registration)
