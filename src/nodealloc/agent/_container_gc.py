@@ -137,7 +137,7 @@ class ContainerGc(Group):
             return uid not in self._lives.wanted
         is_evicted = record.ending is not None and record.ending.kind is EndingKind.EVICTED
         is_gone = uid in self._gone or bool(record.pod.deletion_timestamp)
-        return is_evicted or (is_gone and record.life in {LifeState.TERMINATED, LifeState.FINISHED})
+        return is_evicted or (is_gone and record.life.is_over)
 
     def _collect(self, pods: Mapping[str, PodListing]) -> None:
         over = {uid for uid in pods if self._is_over(uid)}

@@ -39,6 +39,11 @@ class LifeState(enum.Enum):
         return self in _ENDING
 
     @property
+    def is_over(self) -> bool:
+        """Whether none of its containers runs, or ever will."""
+        return self in _OVER
+
+    @property
     def may_run(self) -> bool:
         """Whether a container of it may be running."""
         return self in _RUNS
@@ -46,6 +51,7 @@ class LifeState(enum.Enum):
 
 # Tuples: where a member stands in one is seen sooner than its hash is made.
 _ENDING: Final = (LifeState.TERMINATING, LifeState.TERMINATED, LifeState.FINISHED)
+_OVER: Final = (LifeState.TERMINATED, LifeState.FINISHED)
 _RUNS: Final = (LifeState.SYNCING, LifeState.TERMINATING)
 
 

@@ -31,7 +31,7 @@ class Taking(Protocol):
         """Every source was heard."""
         ...
 
-    def has_ended(self, uid: str, /) -> bool:
+    def is_ending(self, uid: str, /) -> bool:
         """Whether a pod has to end, or has ended."""
         ...
 
@@ -48,7 +48,7 @@ class Following:
         self._sources, self._taking = sources, taking
         self._lock = threading.Lock()
         self._was_ready = False
-        sources.learn_ends(taking.has_ended)
+        sources.learn_ends(taking.is_ending)
         self._pods = sources.pods.watch(self._changed)
         self._answers = sources.answers.watch(self._answered)
         self._changed()

@@ -76,7 +76,7 @@ class PodFacts:
     @property
     def is_terminal(self) -> bool:
         """Whether no container of it runs, or ever will."""
-        return self.life in {LifeState.TERMINATED, LifeState.FINISHED}
+        return self.life.is_over
 
     @property
     def is_orphan(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from nodealloc.podfacts import LifeState, PodLife, PodSighting
+from nodealloc.podfacts import PodLife, PodSighting
 from nodealloc.podlife._worlds import Worlds
 
 __all__ = ["KnownPods"]
@@ -30,7 +30,7 @@ class KnownPods:
         want, record = self._worlds.wanted.get(uid), self._worlds.pods.get(uid)
         if want is None:
             return None
-        ended = record is not None and record.life in {LifeState.TERMINATED, LifeState.FINISHED}
+        ended = record is not None and record.life.is_over
         return PodSighting(want.pod, PodLife.ENDED if ended else PodLife.WANTED)
 
     def is_ready(self) -> bool:

@@ -262,7 +262,7 @@ class PodLives(Group):
         return HEARD in self._worlds.heard and self._watch.heard().listing > 0
 
     @typed
-    def has_ended(self, uid: str, /) -> bool:
+    def is_ending(self, uid: str, /) -> bool:
         """Whether a pod has to end, or has ended: no container of it is ever started again."""
         record = self.pods.get(uid)
         return record is not None and record.life.is_ending

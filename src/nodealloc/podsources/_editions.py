@@ -111,7 +111,7 @@ class Editions:
         *,
         rules: Rules = RIGHT,
         forms: PodForms | None = None,
-        has_ended: Callable[[str], bool] | None = None,
+        is_ending: Callable[[str], bool] | None = None,
     ) -> tuple[Editions, tuple[Pod, ...]]:
         """Take over a whole listing.
 
@@ -120,7 +120,7 @@ class Editions:
                 that its name and source give.
             rules: Where the kubelet is wrong.
             forms: What the same pods came to before; for one source and one set of rules.
-            has_ended: Whether the pod of a uid has to end, or has ended; None where only `ended` says so.
+            is_ending: Whether the pod of a uid has to end, or has ended; None where only `ended` says so.
 
         Returns:
             What is known from now on, and the pods with the uids they run under.
@@ -137,7 +137,7 @@ class Editions:
             if edition is None:
                 was = self.by_name.get(pod.full_name, Edition(number=self.least, content=content))
                 is_edited = content != was.content and not pod.deletion_timestamp
-                if is_edited and has_ended is not None and has_ended(forms.told(pod, was.number, rules).uid):
+                if is_edited and is_ending is not None and is_ending(forms.told(pod, was.number, rules).uid):
                     was = attrs.evolve(was, has_ended=True)
                 edition = was.read(content, rules)
             names.setdefault(pod.full_name, edition)

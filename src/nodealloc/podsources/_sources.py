@@ -218,7 +218,7 @@ class PodSources(Group):
         self._threads: list[threading.Thread] = []
         self._ending = threading.Event()
         self._fault_lines: list[FaultLines] = []
-        self._has_ended: Callable[[str], bool] | None = None
+        self._is_ending: Callable[[str], bool] | None = None
         self._remember, self._seen, self._rules = remember, seen, rules
         for name, known in (editions or {}).items():
             self.editions.put(name, known, by="remembered")
@@ -271,12 +271,12 @@ class PodSources(Group):
         """All that the sources have said so far."""
         return self._merged
 
-    def learn_ends(self, has_ended: Callable[[str], bool], /) -> None:
+    def learn_ends(self, is_ending: Callable[[str], bool], /) -> None:
         """Ask this, with a uid, whether a pod has to end or has ended: edited, it is a new pod then.
 
         `PodLives` says it of its own pods. It is called on the threads that read, from the next reading on.
         """
-        self._has_ended = has_ended
+        self._is_ending = is_ending
 
     @typed
     def tell_faults(self, tell: Callable[[str], object], /) -> None:
@@ -310,7 +310,7 @@ class PodSources(Group):
                 require_sound(one)
             if source != API:
                 editions, pods = (self.editions.get(source) or Editions()).read(
-                    pods, rules=self._rules, forms=self._forms[source], has_ended=self._has_ended
+                    pods, rules=self._rules, forms=self._forms[source], is_ending=self._is_ending
                 )
                 self._keep(source, editions)
             merging = merge_update(

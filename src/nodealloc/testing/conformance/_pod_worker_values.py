@@ -208,7 +208,7 @@ class Worker:
     @property
     def has_terminated(self) -> bool:
         """Whether no container of its pod runs, or ever will."""
-        return self.life in {LifeState.TERMINATED, LifeState.FINISHED}
+        return self.life.is_over
 
     @property
     def next_kind(self) -> WorkKind:
