@@ -88,4 +88,18 @@ OUTAGES = {
         "    if False:",
         "outages",
     ),
+    "fetch-again-at-once": Change(
+        "an image that could not be fetched is asked for again as soon as anything else is",
+        "podlife/_performing.py",
+        "        told.again_after_s = again_s\n",
+        "        told.again_after_s = 0.0\n",
+        "runtimes",
+    ),
+    "fetch-waits-never-longer": Change(
+        "an image that could not be fetched waits ten seconds each time",
+        "podlife/_images.py",
+        "            delay_s = self._policy.after(mine.get(image), now_s)\n",
+        "            delay_s = self._policy.after(None, now_s)\n",
+        "runtimes",
+    ),
 }
