@@ -45,9 +45,6 @@ POD_LIFE: Final = Transitions(
         Transition(_S.WAITING, _E.FOUND_RUNNING, _S.TERMINATING, "an orphan of the runtime; nobody wants it"),
         Transition(_S.WAITING, _E.FOUND_ENDED, _S.TERMINATED, "it ended before this node knew of it"),
         Transition(_S.SYNCING, _E.END_ASKED, _S.TERMINATING),
-        Transition(
-            _S.SYNCING, _E.FOUND_ENDED, _S.TERMINATING, "its phase is final; what still runs has to end"
-        ),
         Transition(_S.SYNCING, _E.NOTHING_LEFT_TO_RUN, _S.TERMINATING),
         Transition(_S.TERMINATING, _E.END_ASKED, _S.TERMINATING, "the grace only shrinks"),
         Transition(_S.TERMINATING, _E.CONTAINERS_GONE, _S.TERMINATED),
