@@ -104,6 +104,11 @@ class Caller:
             self._closed.wait(_LOOK_S)
         return found.address
 
+    def is_served(self) -> bool:
+        """Whether somebody listens now on the socket that is dialled; never waits."""
+        with self._lock:
+            return self._socket is not None and self._socket.is_served()
+
     def stream(self, name: str, /, *, counts: Callable[[bytes], bool] | None = None) -> Stream:
         """Answers to an empty request, as they come, until they end or `close` ends them.
 

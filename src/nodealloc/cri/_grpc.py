@@ -164,8 +164,13 @@ class Line:
             return found
 
     def _lost(self, service: str, caller: Caller, error: CallUnavailableError) -> None:
-        """It may have been restarted, on another socket at the same path: dial anew the next time."""
+        """It may have been restarted, on another socket at the same path: dial anew the next time.
+
+        A runtime that still listens said so itself, as of a registry that is away: its other calls go on.
+        """
         if error.status == grpc.StatusCode.DEADLINE_EXCEEDED.name or _NOT_UP in error.detail:
+            return
+        if caller.is_served():
             return
         with self._lock:
             self._away = True

@@ -27,7 +27,7 @@ from nodealloc.cri import (
     read_log,
 )
 from nodealloc.cri._requests import encode_create
-from nodealloc.errors import DecodeError
+from nodealloc.errors import DecodeError, NodeallocError
 from nodealloc.idset import NodeSet
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.podspec import ProfileType
@@ -365,10 +365,10 @@ def test_who_a_runtime_is_is_asked_again_when_it_was_away(peer: Peer, runtime: C
     assert runtime.health().version == "1.6"
     peer.answers["Version"] = named["1.7"]
     assert runtime.health().version == "1.6"
-    peer.answers["Status"] = (grpc.StatusCode.UNAVAILABLE, "away")
+    peer.stop()
     with pytest.raises(RuntimeUnavailableError):
         runtime.health()
-    peer.answers["Status"] = b""
+    peer.restart()
     assert runtime.health().version == "1.7"
 
 
@@ -643,6 +643,33 @@ def test_a_kill_while_the_runtime_was_away_is_unknown(peer: Peer) -> None:
             ),
         }
         assert runtime.inspect("u").containers[0].exit == exit_
+    runtime.close()
+
+
+def test_who_is_told_that_something_else_is_away_takes_no_call_from_others(peer: Peer) -> None:
+    """As of one registry: the runtime was there all the time, and what was killed meanwhile was killed."""
+    gate, entered, now = threading.Event(), threading.Event(), [100.0]
+    runtime = CriRuntime(peer.path, unix_s=lambda: now[0])
+
+    def pull(request: bytes) -> bytes:
+        entered.set()
+        gate.wait(20.0)
+        return wire.PullImageResponse(image_ref="sha256:a").SerializeToString()
+
+    peer.answers = {"PullImage": pull}
+    runtime.listing()
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(runtime.pull_image, "slow")
+        assert entered.wait(10.0)
+        peer.answers = {"PullImage": (grpc.StatusCode.UNAVAILABLE, "503 Service Unavailable")}
+        with pytest.raises(NodeallocError, match="503 Service Unavailable"):
+            runtime.pull_image("refused")
+        gate.set()
+        assert other.result(20.0) == "sha256:a"
+    now[0] = 110.0
+    died = status(state=wire.CONTAINER_EXITED, exit_code=137, reason="Error", finished_at=105 * 10**9)
+    peer.answers = {"ListContainers": runs(container()), "ContainerStatus": died}
+    assert runtime.inspect("u").containers[0].exit == Exited(code=137)
     runtime.close()
 
 
