@@ -101,7 +101,9 @@ class Populator:
             due_s = have.again_at_s
             if due_s is None or view.now_s < due_s:
                 return Plan(again_at_s=due_s)
-        step = Step(scope=(view.key,), verb="resolve", detail=desired, phase=1, subject=desired.generation)
+        # Who asks for another look knows of a change: an earlier failure does not hold it off.
+        subject = (desired.generation, desired.refresh)
+        step = Step(scope=(view.key,), verb="resolve", detail=desired, phase=1, subject=subject)
         return Plan(steps=[step])
 
     def perform(self, step: Step[DesiredPod], _cancel: Cancel, /) -> Resolution | Failed[Resolution]:

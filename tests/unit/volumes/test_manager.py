@@ -371,6 +371,19 @@ def test_a_volume_that_fails_later_keeps_its_mount(node: Node) -> None:
     assert node.manager.volumes_of("pod")[0].error == ""
 
 
+def test_who_knows_of_a_change_is_not_held_off_by_failures_before_it(node: Node) -> None:
+    """However long the back-off has become."""
+    node.run("late")
+    for _ in range(8):
+        node.step()
+        node.clock.advance(130.0)
+    node.step()
+    node.disk("late")
+    node.manager.refresh("pod")
+    node.step()
+    assert node.host.mounts
+
+
 def test_one_slow_claim_delays_no_other_pod() -> None:
     """A look-up that hangs is that pod's alone."""
     node = Node(threads=True)
