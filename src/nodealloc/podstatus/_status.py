@@ -106,7 +106,7 @@ def _refused(observed: Observed, ending: ToldEnding, before: PodStatus, node_ips
     return PodStatus(
         phase=PodPhase.FAILED,
         reason=ending.reason,
-        message=ending.message,
+        message=f"Pod was rejected: {ending.message}",  # a kubelet's words, which people look for
         qos=qos_class(observed.pod),
         host_ips=_in_order(node_ips, node_ips),
         started_unix_s=before.started_unix_s or observed.noticed_unix_s,

@@ -233,7 +233,8 @@ def test_a_pod_that_was_refused_tells_why_and_nothing_else() -> None:
     """Nothing was made of it: no containers, no conditions."""
     ending = ToldEnding(reason="OutOfcpu", message="Node didn't have enough resource: cpu")
     status = tell(Observed(pod=pod(), life=LifeState.FINISHED, ending=ending, refused=True))
-    assert (status.phase, status.reason, status.message) == (PodPhase.FAILED, ending.reason, ending.message)
+    assert (status.phase, status.reason) == (PodPhase.FAILED, ending.reason)
+    assert status.message == "Pod was rejected: Node didn't have enough resource: cpu"
     assert (status.conditions, status.containers) == ((), ())
 
 
