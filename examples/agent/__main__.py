@@ -138,6 +138,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         app_armor=has_app_armor(),
         rules=rules.admission,
     )
+    _make_root(driver, plan.tree.root)
     logs = _made("--logs", chosen.logs) if chosen.logs else None
     fresh = partial(node_settings, config, plan, root=root, logs=logs)
     with contextlib.ExitStack() as stack:
@@ -211,6 +212,17 @@ def _cgroups(tree: Path, root: Path) -> CgroupFs:
         print(f"containers are not confined: {error}", flush=True)
         return stand_in(root / "cgroup")
     return driver
+
+
+def _make_root(driver: CgroupFs, pods: CgroupName) -> None:
+    """Make `cgroupRoot` where it is not there: no pod could have a cgroup, and a kubelet does not begin."""
+    for depth in range(1, len(pods.parts)):
+        name = CgroupName(pods.parts[:depth])
+        try:
+            if driver.read(name) is None:
+                driver.apply(name, Limits())
+        except NodeallocError as error:
+            raise ConfigurationError(f"cgroupRoot: {error}") from error
 
 
 def _runtime(

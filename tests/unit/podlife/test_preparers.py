@@ -250,6 +250,20 @@ def test_a_pod_that_can_have_no_cgroup_waits_with_the_reason(
     assert str(mine) in answer.message
 
 
+def test_a_pod_waits_where_there_is_nothing_for_its_cgroup_to_stand_in(tree: Tree) -> None:
+    """Its containers would run in no cgroup of its own; as soon as somebody makes it the pod goes on."""
+    tree.options = TreeOptions(root=CgroupName.parse("/nodes/kubepods"))
+    cgroups = tree.preparer()
+    answer = cgroups.make_ready(WEB, NOW)
+    assert isinstance(answer, NotYet)
+    assert (answer.blocker, "/nodes does not exist" in answer.message) == ("cgroups", True)
+    assert not tree.has(WEB)
+    tree.driver.apply(CgroupName.parse("/nodes"), Limits())
+    later = tree.preparer()
+    assert isinstance(later.make_ready(WEB, NOW), Provided)
+    assert tree.has(WEB)
+
+
 def test_a_cgroup_that_cannot_be_removed_is_waited_for(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is still in there is being ended."""
     cgroups = tree.preparer()

@@ -5,7 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable
 
-from nodealloc.cgroups import QosTree, QuotaInUseError, RemovalState, TreeReport, pod_name
+from nodealloc.cgroups import (
+    CgroupName,
+    MemoryInUseError,
+    QosTree,
+    QuotaInUseError,
+    RemovalState,
+    TreeReport,
+    pod_name,
+)
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podlife._configuration import PodRunOptions
 from nodealloc.podlife._ports import Provided
@@ -60,7 +68,7 @@ class CgroupPreparer:
         if report is None:
             return NotYet(blocker="runtime", message="what runs is not known yet", after_s=_SOON_S)
         name = pod_name(self._tree.options.root, pod)
-        why = report.refused.get(pod.uid) or report.failed.get(name)
+        why = report.refused.get(pod.uid) or report.failed.get(name) or _above(name, report)
         # A quota waits for its containers', which are lowered once the edit has come in.
         if why is not None and not isinstance(why, QuotaInUseError):
             return NotYet(blocker="cgroups", message=str(why), after_s=1.0)
@@ -99,3 +107,13 @@ class CgroupPreparer:
                 # Only now: where a round fails, whoever asked meanwhile makes one himself.
                 self._done, self._last = asked, report
             return report
+
+
+def _above(name: CgroupName, report: TreeReport) -> Exception | None:
+    """Why a cgroup that is still to be made has nothing to stand in; what has limits that wait is there."""
+    if name not in report.waiting:
+        return None
+    above = (CgroupName(name.parts[:depth]) for depth in range(len(name.parts)))
+    found = (report.failed.get(one) for one in above)
+    there = (MemoryInUseError, QuotaInUseError)
+    return next((one for one in found if one is not None and not isinstance(one, there)), None)
