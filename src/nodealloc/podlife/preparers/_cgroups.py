@@ -110,7 +110,7 @@ class CgroupPreparer:
 
 
 def _above(name: CgroupName, report: TreeReport) -> Exception | None:
-    """Why a cgroup that is still to be made has nothing to stand in; what has limits that wait is there."""
+    """Why a cgroup that waits has nothing to stand in; one above it that only lacks a limit is there."""
     if name not in report.waiting:
         return None
     above = (CgroupName(name.parts[:depth]) for depth in range(len(name.parts)))
