@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import PULL, Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 
 __all__ = ["FailedCallsWait", "FailedFetchesWait"]
 
-_FIRST_S = 0.5
-"""A kubelet waits so long after a call's first failure, and twice that after each further one."""
-_LONGEST_S = 100.0
-"""It waits two minutes at most; what failed so often may be forgotten by then."""
 _READ_S = 60.0
 """So long after an edit an agent may read it, and try what is wanted now as something that never failed."""
 _SLACK_S = 0.05
@@ -19,12 +17,34 @@ _WAIT = frozenset({"run_sandbox", "start_container"})
 """Calls that one step of a pod makes, and no other: whoever makes one again tries the same step again."""
 _ANEW = frozenset({What.DOUBLED, What.SANDBOX_MADE, What.SANDBOX_ENDED, What.SANDBOX_STOPPED})
 """After these something else is to be done for a pod, which waits for nothing that failed before."""
-
-_FETCHED_AGAIN_S, _FETCHED_AT_LAST_S = 10.0, 300.0
-"""A kubelet waits so long after an image could not be fetched, twice that after each further time, and so
-long at most."""
 _FORGOTTEN_S = 600.0
-"""So long after a failure the next one is a first one again."""
+"""So long after an image could not be fetched the next failure is a first one again."""
+
+
+class _Failures:
+    """What failed how often in a row: the wait before the next try doubles each time.
+
+    Args:
+        first_s: After the first failure.
+        longest_s: However often it has failed.
+    """
+
+    def __init__(self, first_s: float, longest_s: float) -> None:
+        self._first_s, self._longest_s = first_s, longest_s
+        self.of: dict[str, tuple[int, float]] = {}
+        self.edited_s: dict[str, float] = {}
+
+    def check(self, key: str, at_s: float, uids: Collection[str], said: str, *, is_excused: bool) -> None:
+        """It has failed once more, for these pods; `said` begins what is said where it was too soon."""
+        times, before_s = self.of.get(key, (0, 0.0))
+        if any(at_s - self.edited_s.get(uid, -_READ_S) < _READ_S for uid in uids):
+            times = 0
+        self.of[key] = times + 1, at_s
+        least_s = min(self._first_s * 2.0 ** (times - 1), self._longest_s) if times else 0.0
+        assert not times or is_excused or at_s - before_s >= least_s - _SLACK_S, (
+            f"{said} {times} times in a row, and is tried again {at_s - before_s:.2f} s later; "
+            f"{least_s:g} s are its wait"
+        )
 
 
 class FailedCallsWait(Guarantee):
@@ -37,29 +57,24 @@ class FailedCallsWait(Guarantee):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._failed: dict[tuple[str, str], tuple[int, float]] = {}
-        self._edited_s: dict[str, float] = {}
+        # A kubelet waits two minutes at most; what failed so often may be forgotten by then.
+        self._calls = {name: _Failures(first_s=0.5, longest_s=100.0) for name in _WAIT}
 
     def heard(self, event: Event, /) -> None:
         """A call that fails once more has had its wait."""
-        if event.what is What.KILLED:
-            self._failed.clear()
-        elif event.what is What.EDITED:
-            self._edited_s[event.uid] = event.at_s
-        elif event.what in _ANEW:
-            for key in [key for key in self._failed if event.uid in (key[1], self._pod_of(key[1]))]:
-                del self._failed[key]
-        elif event.what is What.FAILED and event.value in _WAIT:
-            key = str(event.value), event.id
-            times, at_s = self._failed.get(key, (0, 0.0))
-            if event.at_s - self._edited_s.get(event.uid, -_READ_S) < _READ_S:
-                times = 0
-            self._failed[key] = times + 1, event.at_s
-            least_s = min(_FIRST_S * 2.0 ** (times - 1), _LONGEST_S) if times else 0.0
+        for failures in self._calls.values():
+            if event.what is What.KILLED:
+                failures.of.clear()
+            elif event.what is What.EDITED:
+                failures.edited_s[event.uid] = event.at_s
+            elif event.what in _ANEW:
+                for id_ in [one for one in failures.of if event.uid in (one, self._pod_of(one))]:
+                    del failures.of[id_]
+        if event.what is What.FAILED and event.value in _WAIT:
+            said = f"{event.uid}: {event.value} of {event.id} failed"
             # What an executor begins by itself, it begins without a wait.
-            assert event.at_s - at_s >= least_s - _SLACK_S or self.environment.strays() or not times, (
-                f"{event.uid}: {event.value} of {event.id} failed {times} times in a row, and is tried again "
-                f"{event.at_s - at_s:.2f} s later; {least_s:g} s are its wait"
+            self._calls[str(event.value)].check(
+                event.id, event.at_s, [event.uid], said, is_excused=bool(self.environment.strays())
             )
 
     def _pod_of(self, id_: str) -> str:
@@ -76,41 +91,27 @@ class FailedFetchesWait(Guarantee):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._failed: dict[str, tuple[int, float]] = {}
-        self._edited_s: dict[str, float] = {}
+        self._images = _Failures(first_s=10.0, longest_s=300.0)
 
     def heard(self, event: Event, /) -> None:
         """One pod alone wants it, whose waits are known; whoever is wanted again asks anew."""
+        failed = self._images.of
         if event.what is What.KILLED:
-            self._failed.clear()
+            failed.clear()
         elif event.what is What.EDITED:
-            self._edited_s[event.uid] = event.at_s
+            self._images.edited_s[event.uid] = event.at_s
         elif event.what in {What.WANTED, What.GONE}:
-            for image in [one for one in self._failed if event.uid in self._wanted_by(one)]:
-                del self._failed[image]
+            for image in [one for one in failed if event.uid in self._wanted_by(one)]:
+                del failed[image]
         elif event.what is What.PULLED:
-            self._failed.pop(event.id, None)
+            failed.pop(event.id, None)
         elif event.what is What.FAILED and event.value == PULL:
-            times, at_s = self._failed.get(event.id, (0, 0.0))
+            if event.at_s - failed.get(event.id, (0, 0.0))[1] > _FORGOTTEN_S:
+                failed.pop(event.id, None)
             wanted_by = self._wanted_by(event.id)
-            if any(event.at_s - self._edited_s.get(uid, -_READ_S) < _READ_S for uid in wanted_by):
-                times = 0
-            least_s = min(_FETCHED_AGAIN_S * 2.0 ** (times - 1), _FETCHED_AT_LAST_S) if times else 0.0
-            waited_s = event.at_s - at_s
-            self._failed[event.id] = (1 if waited_s > _FORGOTTEN_S else times + 1), event.at_s
-            # What an executor begins by itself, it begins without a wait.
-            is_excused = len(wanted_by) > 1 or self.environment.strays()
-            assert waited_s >= least_s - _SLACK_S or is_excused, (
-                f"{event.id} could not be fetched {times} times in a row, and is asked for again "
-                f"{waited_s:.2f} s later; {least_s:g} s are its wait"
-            )
+            is_excused = len(wanted_by) > 1 or bool(self.environment.strays())
+            said = f"{event.id} could not be fetched"
+            self._images.check(event.id, event.at_s, wanted_by, said, is_excused=is_excused)
 
     def _wanted_by(self, image: str) -> set[str]:
-        """Uids of pods that were ever to run from it."""
-        environment = self.environment
-        return {
-            uid
-            for uid in environment.known
-            for form in environment.forms.of(uid)
-            if any(one.image == image for one in form.all_containers)
-        }
+        return {uid for uid, _ in self.wanted_from(image)}

@@ -55,6 +55,12 @@ class Guarantee:
         pod = self.pod(event.uid)
         return next((one for one in pod.all_containers if one.name == event.name), None) if pod else None
 
+    def wanted_from(self, image: str) -> list[tuple[str, Container]]:
+        """Uid and container of all that was ever to run from an image, in any form of its pod."""
+        environment = self.environment
+        forms = ((uid, form) for uid in environment.known for form in environment.forms.of(uid))
+        return [(uid, one) for uid, form in forms for one in form.all_containers if one.image == image]
+
     def is_outdated(self, event: Event) -> bool:
         """Whether a container was made from another image than is wanted of it now."""
         container, image = self.container(event), self.environment.containers.image_of(event.id)

@@ -27,7 +27,7 @@ class FetchedByPolicy(Guarantee):
     def heard(self, event: Event, /) -> None:
         """What is there is fetched for who wants that alone; who wants it starts from what was fetched."""
         if event.what is What.PULLED:
-            policies = {one.image_pull_policy for one in self._made_from(event.id)}
+            policies = {one.image_pull_policy for _, one in self.wanted_from(event.id)}
             assert policies != {PullPolicy.NEVER}, f"{event.id} is fetched, and is to be there or not at all"
             assert not event.value or PullPolicy.ALWAYS in policies, (
                 f"{event.id} is fetched, and is there; nobody wants it to be fetched for each start"
@@ -42,12 +42,6 @@ class FetchedByPolicy(Guarantee):
             f"{event.uid}/{event.name} starts, and {image} was not fetched since it started before"
         )
         self._started[key] = times
-
-    def _made_from(self, image: str) -> list[Container]:
-        """Every container that was ever to run from it."""
-        environment = self.environment
-        forms = (form for uid in environment.known for form in environment.forms.of(uid))
-        return [one for form in forms for one in form.all_containers if one.image == image]
 
 
 class _Own(NamedTuple):
