@@ -18,6 +18,7 @@ from nodealloc.cpuset._state import Assignment
 from nodealloc.devices import DeviceAllocator, DeviceLedger
 from nodealloc.dsw_asw import Plan, View
 from nodealloc.idset import NodeSet
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podsources import Reading
 from nodealloc.podspec import Json, Pod
@@ -240,10 +241,11 @@ def what_others_hold(self: FakeCpuAllocator, claim: Claim, where: Confinement, /
 
 
 RESIZE = CpuAllocator.resize
+RESIZE_MEMORY = MemoryAllocator.resize
 NO_CPU = Shortfall(resource="cpu", wanted=4, free=0)
 
 
-def elsewhere_anew(self: CpuAllocator, claim: Claim, /) -> object:
+def elsewhere_anew(self: CpuAllocator, claim: Claim, _workload: object = None, /) -> object:
     """Lets go of what is held, and grants as many of the highest CPUs."""
     if self.cpus_of(claim.owner).mask.bit_count() == claim.amounts["cpu"].value:
         return self
@@ -251,16 +253,21 @@ def elsewhere_anew(self: CpuAllocator, claim: Claim, /) -> object:
     return attrs.evolve(self, state=state)
 
 
-def up_alone(self: CpuAllocator, claim: Claim, /) -> object:
+def up_alone(self: CpuAllocator, claim: Claim, _workload: object = None, /) -> object:
     """Grows, and never gives back."""
     held = len(self.cpus_of(claim.owner))
     return self if claim.amounts["cpu"].value < held else RESIZE(self, claim)
 
 
-def as_much_as_there_is(self: CpuAllocator, claim: Claim, /) -> object:
+def as_much_as_there_is(self: CpuAllocator, claim: Claim, _workload: object = None, /) -> object:
     """Gives what there is to whoever asks for more."""
     answer = RESIZE(self, claim)
     return self if isinstance(answer, Shortfall) else answer
+
+
+def alone(self: MemoryAllocator, claim: Claim, _workload: object = None, /) -> object:
+    """Gives back what a member does not need any more, whoever lent it."""
+    return RESIZE_MEMORY(self, attrs.evolve(claim, reuse=()))
 
 
 def elsewhere(self: FakeCpuAllocator, claim: Claim, _where: Confinement, /) -> object:
@@ -340,6 +347,7 @@ FAULTS = [
     Fault("admission.Resizes", CpuAllocator, "resize", elsewhere_anew, "took .* away"),
     Fault("admission.Resizes", CpuAllocator, "resize", up_alone, "holds .* where it held"),
     Fault("admission.Resizes", CpuAllocator, "resize", as_much_as_there_is, "more than there is"),
+    Fault("admission.Resizes", MemoryAllocator, "resize", alone, "at its peak"),
     Fault("cgroups.CgroupDriver", FakeCgroups, "remove", only_itself, "all below"),
     Fault("cgroups.CgroupDriver", FakeCgroups, "remove", once(FakeCgroups, "remove"), "second time"),
     Fault("cgroups.CgroupDriver", FakeCgroups, "apply", overwriting, "reads back as None|parent"),

@@ -601,7 +601,7 @@ def _first_cpu(row: Any) -> Any:
     "resize",
     r"Owner\(workload='db', member='app'\) was given more than there is",
 )
-def grows_without_asking(self: Any, claim: Any) -> Any:
+def grows_without_asking(self: Any, claim: Any, _workload: Any = None) -> Any:
     """Grants what there is where more is wanted."""
     answer = RESIZE(self, claim)
     return self if not isinstance(answer, CpuAllocator) else answer

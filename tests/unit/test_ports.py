@@ -23,6 +23,7 @@ from nodealloc.dsw_asw import Cancel, Done, Outcome, Plan, Step, View
 from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
+from nodealloc.memblocks import MemoryAllocator
 from nodealloc.pluginreg import PluginInfo
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import HookCall
@@ -53,7 +54,7 @@ from nodealloc.testing.abilities import (
     check_remembers,
     filled,
 )
-from nodealloc.testing.admission import check_resizes
+from nodealloc.testing.admission import check_resized_workload, check_resizes
 from nodealloc.testing.cgroups import (
     FakeCgroups,
     check_cgroup_driver,
@@ -147,6 +148,7 @@ from nodealloc.testing.volume_sources import (
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, check_mounter
 from nodealloc.topology import (
     Claim,
+    ClaimKind,
     Closest,
     LeastAllocated,
     MostAllocated,
@@ -164,6 +166,31 @@ from nodealloc.volumes.plugins import TokenRequest
 ROOT = CgroupName.of("check")
 MACHINE = machine_from_text("2 sockets x 4 cores")
 SIZES = [Claim(owner=Owner("db", "app"), amounts={"cpu": Quantity.of(cpus)}) for cpus in (2, 4, 99)]
+
+
+def resizes() -> None:
+    """One who grows and shrinks, and pods of which one container lends to the next."""
+    check_resizes(resizable(), *SIZES)
+    here = machine_from_text("1 socket x 8 cores, memory=16Gi")
+    policy = StaticPolicy.of(here, reserved=1, resizable=True)
+    lending, shrunk = (lends("4", main) for main in ("4", "1"))
+    for allocator in (MemoryAllocator.of(here), CpuAllocator(policy=policy)):
+        check_resized_workload(allocator, lending, shrunk)
+        check_resized_workload(allocator, shrunk, lending)
+
+
+def lends(first: str, main: str) -> Workload:
+    """An init member, and a main one that reuses what it had: CPUs, and as many GiB."""
+    init, app = (
+        {"cpu": Quantity.parse(size), "memory": Quantity.parse(f"{size}Gi")} for size in (first, main)
+    )
+    return Workload(
+        key="job",
+        claims=(
+            Claim(owner=Owner("job", "first"), amounts=init, kind=ClaimKind.INIT),
+            Claim(owner=Owner("job", "app"), amounts=app, reuse=("first",)),
+        ),
+    )
 
 
 def resizable() -> CpuAllocator:
@@ -509,7 +536,7 @@ def poke(watcher: object) -> None:
 
 LEFT = Found(plugin="example.com/gone", name="v", pod_uid="u")
 KEPT: dict[str, Callable[[Path], object]] = {
-    "admission.Resizes": lambda _: check_resizes(resizable(), *SIZES),
+    "admission.Resizes": lambda _: resizes(),
     "cgroups.CgroupDriver": lambda _: check_cgroup_driver(cgroups(), ROOT),
     "cgroups.ProcessDriver": lambda _: check_process_driver(cgroups(), ROOT),
     "cgroups.TreeReader": lambda _: check_tree_reader(cgroups(), ROOT),

@@ -25,6 +25,7 @@ from nodealloc.topology import (
     Shortfall,
     Snapshot,
     TopologyHint,
+    Workload,
     workload_of,
 )
 from nodealloc.verdicts import Admitted, NotYet, Refused
@@ -42,10 +43,16 @@ _ALIGNING = frozenset({PolicyName.RESTRICTED, PolicyName.SINGLE_NUMA_NODE})
 class Resizes(Protocol):
     """Ability of an allocator to let what runs grow and shrink. Pure."""
 
-    def resize(self, claim: Claim, /) -> Allocator | Shortfall:
+    def resize(self, claim: Claim, workload: Workload | None = None, /) -> Allocator | Shortfall:
         """The allocator with the claim's owner holding what it asks for now; itself where nothing changes.
 
-        Growing keeps what is held. A shortfall leaves everything as it was.
+        Growing keeps what is held. A shortfall leaves everything as it was. What
+        members lend each other stays held for whoever needs it again: the init
+        containers of a pod may run once more.
+
+        Args:
+            claim: What its owner asks for now.
+            workload: All claims of its pod, as they are to be; the claim alone where None.
         """
         ...
 
@@ -104,12 +111,13 @@ def _regranted(before: Pod, after: Pod, snapshot: Snapshot) -> Placed | Refused:
     affinity = snapshot.admitted.get(after.uid, {})
     had = {one.owner: one.amounts for one in workload_of(before).claims}
     allocators = list(snapshot.allocators)
-    for claim in workload_of(after).claims:
+    workload = workload_of(after)
+    for claim in workload.claims:
         if claim.amounts == had.get(claim.owner, claim.amounts):
             continue
         hint = affinity.get(claim.owner.member)
         for place, allocator in enumerate(allocators):
-            changed = _changed(allocator, claim)
+            changed = _changed(allocator, claim, workload)
             if isinstance(changed, Shortfall):
                 return _short(changed)
             if hint is not None and snapshot.policy.name in _ALIGNING and _leaves(changed, claim, hint):
@@ -151,11 +159,11 @@ def _too_little(pod: Pod, view: NodeView) -> Refused | NotYet:
     return fit
 
 
-def _changed(allocator: Allocator, claim: Claim) -> Allocator | Shortfall:
+def _changed(allocator: Allocator, claim: Claim, workload: Workload) -> Allocator | Shortfall:
     if not isinstance(allocator, Resizes):
         return allocator
     holds = isinstance(allocator, Accounts) and any(one.owner == claim.owner for one in allocator.holdings())
-    return allocator.resize(claim) if holds or allocator.hints((claim,)) else allocator
+    return allocator.resize(claim, workload) if holds or allocator.hints((claim,)) else allocator
 
 
 def _fault(before: Pod, after: Pod) -> str:

@@ -35,6 +35,7 @@ from nodealloc.topology import (
     RestorePlan,
     Shortfall,
     TopologyHint,
+    Workload,
     peak,
 )
 
@@ -126,11 +127,13 @@ class CpuAllocator(CpuStock):
         """See `Allocator.release`; the CPUs of an init member that has ended may go back by themselves."""
         return self._moved(self.state.without(workload, member))
 
-    def resize(self, claim: Claim, /) -> CpuAllocator | Shortfall:
+    def resize(self, claim: Claim, _workload: Workload | None = None, /) -> CpuAllocator | Shortfall:
         """This allocator with the claim's owner holding as many CPUs as it asks for now.
 
         Needs `StaticPolicy.resizable`. Up keeps all that it has; down is a
-        subset. See `docs/how-to/resize-a-container.md`.
+        subset. What the rest of its workload asks for changes nothing: each member
+        holds its own CPUs, also those that it lends. See
+        `docs/how-to/resize-a-container.md`.
         """
         if not isinstance(self.policy, StaticPolicy):
             return self

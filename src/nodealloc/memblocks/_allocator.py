@@ -20,7 +20,7 @@ from nodealloc.memblocks._options import MemoryOptions, MemoryPolicy
 from nodealloc.memblocks._recorded import RecordedMemory
 from nodealloc.memblocks._refusals import refusal
 from nodealloc.memblocks._reserved import reserved_of
-from nodealloc.memblocks._resize import moved, nodes_to_resize
+from nodealloc.memblocks._resize import moved, nodes_to_resize, to_regrant
 from nodealloc.memblocks._restore import MAX_DRIFT_BYTES, MemoryRestorePlan, settled
 from nodealloc.memblocks._state import MemoryState
 from nodealloc.memblocks._static_policy import PlacementQuery, place
@@ -39,6 +39,7 @@ from nodealloc.topology import (
     Restored,
     Shortfall,
     TopologyHint,
+    Workload,
 )
 
 __all__ = ["MemoryAllocator"]
@@ -167,24 +168,39 @@ class MemoryAllocator(MemoryStock):
             return self
         return self._with(state)
 
-    def resize(self, claim: Claim, /) -> MemoryAllocator | Shortfall:
+    def resize(self, claim: Claim, workload: Workload | None = None, /) -> MemoryAllocator | Shortfall:
         """This allocator with the claim's owner holding what it asks for now, on the nodes that it has.
 
         Memory does not move: growing beyond these nodes is a shortfall, and so is
         a resource that it did not hold. A shortfall leaves all as it was.
+
+        Args:
+            claim: What its owner asks for now.
+            workload: All claims of its pod, as they are to be; the claim alone where None. What one
+                member has over from another is counted anew, so that all hold together what they
+                need at their peak.
+
+        Raises:
+            ConfigurationError: The claim is none of the workload, or may have memory over from a
+                member whose claim is not told.
         """
-        nodes = nodes_to_resize(self.state, claim)
-        if nodes is None:
-            return self
-        if isinstance(nodes, Shortfall):
-            return nodes
-        # What ended init members left stays theirs: only what the owner holds is given back and granted anew.
-        alone = attrs.evolve(claim, reuse=())
-        emptied = self.release(claim.owner.workload, claim.owner.member)
-        after = emptied.allocate(alone, TopologyHint(affinity=nodes, preferred=True))
-        if isinstance(after, Shortfall):
-            return after
-        return moved(self.state, after.state, claim.owner) or after
+        asking = to_regrant(self.state, claim, workload)
+        after = self
+        for one in asking:
+            after = after.release(one.owner.workload, one.owner.member)
+        for one in asking or (claim,):
+            nodes = nodes_to_resize(self.state, one)
+            if isinstance(nodes, Shortfall):
+                return nodes
+            if nodes is None:
+                continue
+            granted = after.allocate(one, TopologyHint(affinity=nodes, preferred=True))
+            if isinstance(granted, Shortfall):
+                return granted
+            if elsewhere := moved(self.state, granted.state, one.owner):
+                return elsewhere
+            after = granted
+        return self if after.state == self.state else after
 
     def availability(self, claims: Sequence[Claim], /) -> Sequence[Availability]:
         """What the claims ask for at their peak, beside what is free and allocatable where."""

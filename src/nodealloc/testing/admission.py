@@ -8,15 +8,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from functools import partial
 
 from nodealloc.admission import Handler, Resizes
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode, Pressure, Taint, TaintEffect
 from nodealloc.podspec import Container, ContainerPort, Pod, resources
 from nodealloc.testing._allocator_calls import pickled
-from nodealloc.topology import Accounts, Claim, Holding, Shortfall
+from nodealloc.topology import (
+    Accounts,
+    Allocator,
+    Claim,
+    Holding,
+    Shortfall,
+    TopologyHint,
+    Workload,
+    peak,
+)
 from nodealloc.verdicts import Admitted, NotYet, Refused, Verdict
 
-__all__ = ["check_admission_handler", "check_resizes", "judged_pods", "judged_views"]
+__all__ = [
+    "check_admission_handler",
+    "check_resized_workload",
+    "check_resizes",
+    "judged_pods",
+    "judged_views",
+]
 
 
 def check_admission_handler(
@@ -86,8 +102,56 @@ def check_resizes(allocator: Resizes, claim: Claim, more: Claim, too_much: Claim
     assert isinstance(answer, Shortfall), f"{claim.owner} was given more than there is: {answer!r}"
 
 
-def _resized(allocator: Resizes, claim: Claim) -> Resizes:
-    answer = allocator.resize(claim)
+def check_resized_workload(allocator: Allocator, before: Workload, after: Workload) -> None:
+    """Hold an allocator to what it promises of members that lend each other what they hold.
+
+    However their amounts change, a workload goes on to hold what it needs at its
+    peak: an init container may run once more, beside what was granted to others
+    in the meantime.
+
+    Args:
+        allocator: An `Accounts` that `Resizes`, in which the workload holds nothing and has room.
+        before: What is granted; give it init members that lend to later ones.
+        after: The same members asking for other amounts, which are free.
+    """
+    there = allocator
+    for claim in before.claims:
+        answer = there.allocate(claim, TopologyHint(None, preferred=True))
+        assert not isinstance(answer, Shortfall | NotYet), (
+            f"{claim.owner} was not granted what it asks for first: {answer}"
+        )
+        there = answer
+    assert isinstance(there, Resizes), f"{there!r} cannot be resized"
+    had = {claim.owner: claim.amounts for claim in before.claims}
+    changed: Resizes = there
+    for claim in after.claims:
+        if claim.amounts != had[claim.owner]:
+            changed = _resized(changed, claim, after)
+    for resource in sorted({name for claim in after.claims for name in claim.amounts}):
+        if _held_together(there, after.key, resource):
+            needed = peak(after.claims, partial(_whole, resource))
+            holds = _held_together(changed, after.key, resource)
+            assert holds >= needed, (
+                f"{resource}: {after.key} needs {needed} at its peak and holds {holds} after it was resized; "
+                "keep what members lent for those that need it again"
+            )
+
+
+def _whole(resource: str, claim: Claim) -> int:
+    return -(-claim.amounts[resource].nanos // 10**9) if resource in claim.amounts else 0
+
+
+def _held_together(allocator: Resizes, workload: str, resource: str) -> int:
+    """How much a workload holds, each CPU and each id once."""
+    assert isinstance(allocator, Accounts), "give the allocator `holdings`, so that the check can count"
+    held = [one for one in allocator.holdings() if one.owner.workload == workload]
+    mine = [one for one in held if one.resource == resource]
+    named = {name for one in mine for name in (*one.ids, *one.cpus)}
+    return len(named) if named else sum(one.amount for one in mine)
+
+
+def _resized(allocator: Resizes, claim: Claim, workload: Workload | None = None) -> Resizes:
+    answer = allocator.resize(claim, workload)
     assert not isinstance(answer, Shortfall), f"{claim.owner} could be resized, and was not: {answer}"
     assert isinstance(answer, Resizes), f"{answer!r} cannot be resized again"
     return answer

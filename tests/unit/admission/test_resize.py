@@ -12,7 +12,7 @@ from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import NodeView, PodOnNode
 from nodealloc.podspec import Container, Pod, resources
-from nodealloc.topology import Owner, Placed, Policy, Snapshot, admit
+from nodealloc.topology import Owner, Placed, Policy, Snapshot, admit, workload_of
 from nodealloc.verdicts import Refused
 
 MACHINE = machine_from_text("2 sockets x 4 cores, memory=8Gi")
@@ -115,3 +115,51 @@ def test_a_pod_that_is_not_there_is_not_resized() -> None:
     view, before = node(pod("1", "1Gi"))
     with pytest.raises(ConfigurationError, match="does not have it"):
         resized(pod("1", "1Gi"), view.without("db"), before)
+
+
+def with_init(*, init: str, app: str, cpu: str = "2") -> Pod:
+    """A pod of an init container and a main one."""
+
+    def asking(name: str, memory: str) -> Container:
+        amounts = resources({"cpu": cpu, "memory": memory})
+        return Container(name=name, requests=amounts, limits=amounts)
+
+    return Pod(
+        uid="db", name="db", init_containers=(asking("first", init),), containers=(asking("app", app),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "held_gib"),
+    [
+        (("6Gi", "6Gi"), ("6Gi", "1Gi"), 6),
+        (("6Gi", "2Gi"), ("6Gi", "5Gi"), 6),
+        (("4Gi", "4Gi"), ("4Gi", "6Gi"), 6),
+        (("6Gi", "6Gi"), ("2Gi", "3Gi"), 3),
+        (("2Gi", "6Gi"), ("3Gi", "6Gi"), 6),
+        (("2Gi", "2Gi"), ("5Gi", "1Gi"), 5),
+    ],
+)
+def test_what_init_containers_lent_stays_held_for_them(
+    before: tuple[str, str], after: tuple[str, str], held_gib: int
+) -> None:
+    """They run first, or once more in another sandbox: a pod holds what it needs at its peak, and no more."""
+    first, then = (with_init(init=init, app=app) for init, app in (before, after))
+    view, runs = node(first)
+    edited = resized(then, view, runs, is_edit=True)
+    assert isinstance(edited, Placed)
+    anew = node(then)[1]
+    assert edited.snapshot[MemoryAllocator].tables() == anew[MemoryAllocator].tables()
+    assert edited.snapshot[MemoryAllocator].state.grants == anew[MemoryAllocator].state.grants
+    (table,) = [one.tables["memory"] for one in anew[MemoryAllocator].tables() if one.assignments]
+    assert table.reserved == held_gib * GIB
+
+
+def test_memory_that_was_lent_needs_to_know_whose_it_was() -> None:
+    """A claim alone does not say what the init containers of its pod need."""
+    _, runs = node(with_init(init="6Gi", app="6Gi"))
+    (_, app) = workload_of(with_init(init="6Gi", app="1Gi")).claims
+    with pytest.raises(ConfigurationError, match="first"):
+        runs[MemoryAllocator].resize(app)
+    with pytest.raises(ConfigurationError, match="not among the claims"):
+        runs[MemoryAllocator].resize(app, workload_of(with_init(init="6Gi", app="2Gi")))
