@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from hypothesis import strategies as st
@@ -16,16 +17,28 @@ from nodealloc.memblocks import (
     MemoryAllocator,
     MemoryOptions,
 )
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.testing.strategies.cpuset import cpu_machines, static_options
 from nodealloc.testing.strategies.podspec import pods
 from nodealloc.testing.strategies.topology import policies
 from nodealloc.topology import NumaTopology, Scope, Snapshot
 
-__all__ = ["GPU", "Admit", "EmptyNode", "NodeStep", "Release", "Restart", "empty_nodes", "node_histories"]
+__all__ = [
+    "GPU",
+    "Admit",
+    "Edit",
+    "EmptyNode",
+    "NodeStep",
+    "Release",
+    "Restart",
+    "edited_pods",
+    "empty_nodes",
+    "node_histories",
+]
 
 GPU = "example.com/gpu"
 """The device resource of these nodes."""
+_NATIVE = ("cpu", "memory")
 
 
 @attrs.frozen(kw_only=True)
@@ -74,7 +87,18 @@ class Restart:
     plugin_returns: bool = True
 
 
-NodeStep: TypeAlias = Admit | Release | Restart
+@attrs.frozen
+class Edit:
+    """A step of a history: a pod that is in is edited where it is.
+
+    Attributes:
+        pod: As it is to be.
+    """
+
+    pod: Pod
+
+
+NodeStep: TypeAlias = Admit | Edit | Release | Restart
 """One thing that happens to a node."""
 
 
@@ -117,11 +141,48 @@ def _serving(draw: st.DrawFn, nodes: tuple[int, ...]) -> Inventory:
 
 @st.composite
 def _cpu_policies(draw: st.DrawFn, machine: Machine) -> StaticPolicy:
-    reserved = draw(st.sets(st.sampled_from(tuple(machine.online)), max_size=3))
+    reserved = CPUSet(draw(st.sets(st.sampled_from(tuple(machine.online)), max_size=3)))
+    resizable = draw(st.booleans())
     try:
-        return StaticPolicy.of(machine, reserved=CPUSet(reserved), options=draw(static_options()))
+        options = draw(static_options())
+        return StaticPolicy.of(machine, reserved=reserved, options=options, resizable=resizable)
     except (NodeallocError, ValueError):  # options that this machine does not bear
-        return StaticPolicy.of(machine, reserved=CPUSet(reserved))
+        return StaticPolicy.of(machine, reserved=reserved, resizable=resizable)
+
+
+@st.composite
+def edited_pods(draw: st.DrawFn, pod: Pod) -> Pod:
+    """A pod with other amounts of CPU and memory for some containers, perhaps with a container more or less."""
+    other = draw(pods(name=pod.name, extended=()))
+    others = {one.name: one for one in other.all_containers}
+
+    def changed(one: Container) -> Container:
+        if not draw(st.booleans()):
+            return one
+        like = draw(st.sampled_from(other.all_containers))
+        return attrs.evolve(
+            one,
+            **{
+                name: {**_without_native(getattr(one, name)), **_native_of(getattr(like, name))}
+                for name in ("requests", "limits")
+            },
+        )
+
+    init = tuple(changed(one) for one in pod.init_containers if draw(st.integers(0, 5)))
+    main = tuple(changed(one) for one in pod.containers if draw(st.integers(0, 5))) or pod.containers
+    names = {one.name for one in (*init, *main)}
+    more = [one for name, one in others.items() if name not in names and not one.restartable]
+    if more and draw(st.booleans()):
+        main = (*main, attrs.evolve(draw(st.sampled_from(more)), volumes=()))
+    return attrs.evolve(pod, init_containers=init, containers=main)
+
+
+def _native_of(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    return {name: amount for name, amount in amounts.items() if name in _NATIVE}
+
+
+def _without_native(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    return {name: amount for name, amount in amounts.items() if name not in _NATIVE}
 
 
 def node_histories(*, max_steps: int = 12, max_pods: int = 5) -> st.SearchStrategy[list[NodeStep]]:
@@ -132,6 +193,7 @@ def node_histories(*, max_steps: int = 12, max_pods: int = 5) -> st.SearchStrate
         comes = st.sampled_from(known).map(Admit)
         ends = st.builds(Release, st.sampled_from(names), st.none() | st.integers(0, 3))
         again = st.builds(Restart, st.booleans())
-        return st.lists(st.one_of(comes, comes, ends, again), min_size=1, max_size=max_steps)
+        edited = st.sampled_from(known).flatmap(edited_pods).map(Edit)
+        return st.lists(st.one_of(comes, comes, edited, ends, again), min_size=1, max_size=max_steps)
 
     return st.tuples(*(pods(name=name, extended=(GPU,)) for name in names)).flatmap(steps)
