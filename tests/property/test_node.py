@@ -30,7 +30,7 @@ from nodealloc.testing.strategies.node import (
     node_histories,
 )
 from nodealloc.testing.strategies.podspec import pods
-from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Placed, Workload, peak
+from nodealloc.topology import Admitted, ClaimKind, NotYet, Owner, Placed, Workload, peak, workload_of
 from nodealloc.verdicts import Refused
 
 
@@ -128,18 +128,18 @@ class Life:
         gpus = devices_by_owner(devices(self.node))
         for owned in (cpus, gpus):
             assert {owner.workload for owner in owned} <= set(held)
-            check_apart(owned, held, self.taken_out(held))
+            check_apart({owner: owned[owner] for owner in owned if self.is_wanted(owner)}, held)
+            check_workloads_apart(owned)
         for key in held.keys() - self.partly:
-            check_peak(held[key], memory)
+            check_peak(workload_of(self.pods[key]), memory)
         assert isinstance(cpu.policy, StaticPolicy)
         for owner, mask in cpus.items():
             assert not mask & cpu.policy.reserved.mask, f"{owner} holds reserved CPUs"
             assert not mask & cpu.shared.mask, f"{owner} holds CPUs of the shared pool"
 
-    def taken_out(self, held: Mapping[str, Workload]) -> set[Owner]:
-        """Members that an edit took out of their pod; they hold what they have until it is released."""
-        stay = {Owner(pod.uid, one.name) for pod in self.pods.values() for one in pod.all_containers}
-        return {claim.owner for one in held.values() for claim in one.claims if claim.owner not in stay}
+    def is_wanted(self, owner: Owner) -> bool:
+        """Whether a member is in its pod; one that an edit took out keeps what it has."""
+        return owner.member in {one.name for one in self.pods[owner.workload].all_containers}
 
     def end(self) -> None:
         """When all are released, the node and its store are as at the start."""
@@ -200,7 +200,7 @@ def devices_by_owner(allocator: DeviceAllocator) -> dict[Owner, int]:
     }
 
 
-def check_apart(owned: Mapping[Owner, int], held: Mapping[str, Workload], taken_out: set[Owner]) -> None:
+def check_apart(owned: Mapping[Owner, int], held: Mapping[str, Workload]) -> None:
     """Two workloads share nothing; in one, only what an init container lent to those behind it."""
     kinds = {claim.owner: claim.kind for one in held.values() for claim in one.claims}
     lent = {claim.owner: claim.reuse for one in held.values() for claim in one.claims}
@@ -209,8 +209,13 @@ def check_apart(owned: Mapping[Owner, int], held: Mapping[str, Workload], taken_
             continue
         assert one.workload == other.workload, f"{one} and {other} share {owned[one] & owned[other]:b}"
         assert ClaimKind.INIT in (kinds[one], kinds[other]), f"{one} and {other} run together and share"
-        if not {one, other} & taken_out:
-            assert one.member in lent[other] or other.member in lent[one], f"{one} never lent to {other}"
+        assert one.member in lent[other] or other.member in lent[one], f"{one} never lent to {other}"
+
+
+def check_workloads_apart(owned: Mapping[Owner, int]) -> None:
+    """Two workloads share nothing, whether their members are still wanted or not."""
+    for one, other in itertools.combinations(owned, 2):
+        assert one.workload == other.workload or not owned[one] & owned[other], f"{one} and {other} share"
 
 
 @given(empty_nodes(), node_histories())

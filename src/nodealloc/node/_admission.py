@@ -22,6 +22,7 @@ from nodealloc.topology import (
     Snapshot,
     Workload,
     admit,
+    release,
 )
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
@@ -87,13 +88,19 @@ class NodeAdmission:
         return _told(verdict)
 
     def _joined(self, held: Held, asked: Asked, later: tuple[Claim, ...]) -> Placed | Refused | NotYet:
-        """Members that came later, all or none, beside what the others of their workload keep."""
+        """Members that came later, all or none, beside what the others of their workload keep.
+
+        What they hold from before they came, or came again, is given back first.
+        """
         key, snapshot = asked.workload.key, held.snapshot
         if asked.pod is not None:
             judged = self.chain(asked.pod, held.view.without(key))
             if not isinstance(judged, Admitted):
                 return _told(judged)
-        others = attrs.evolve(snapshot, admitted=without_entry(snapshot.admitted, key))
+        others = snapshot
+        for claim in later:
+            others = release(others, key, claim.owner.member)
+        others = attrs.evolve(others, admitted=without_entry(others.admitted, key))
         verdict = admit(others, Workload(key=key, claims=later))
         if not isinstance(verdict, Placed):
             return verdict

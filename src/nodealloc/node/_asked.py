@@ -10,7 +10,7 @@ from nodealloc.node._holdings import Held
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import LifeState, NodeView, PodOnNode
 from nodealloc.podspec import Json, Pod, Quantity
-from nodealloc.topology import Affinities, Claim, Holding, Workload, peak, workload_of
+from nodealloc.topology import Affinities, Claim, ClaimKind, Holding, Workload, peak, workload_of
 
 __all__ = ["Asked", "known_pods", "with_ending"]
 
@@ -37,14 +37,51 @@ class Asked:
         return cls(workload_of(asked), asked) if isinstance(asked, Pod) else cls(asked)
 
     def later_than(self, record: WorkloadRecord | None, /) -> tuple[Claim, ...]:
-        """Claims of members that were not there when the workload was admitted.
+        """Claims of members that were not there when the workload was admitted, or lent what is not lent now.
 
-        None of a workload that was taken over without its claims: nobody knows who was there.
+        An init container that an edit makes a sidecar or a main container, or moves
+        behind one that it lent to, runs beside whoever reuses what it held. None of a
+        workload that was taken over without its claims: nobody knows who was there.
         """
         if record is None or not record.workload.claims:
             return ()
-        there = {claim.owner for claim in record.workload.claims}
-        return tuple(claim for claim in self.workload.claims if claim.owner not in there)
+        there = {claim.owner: claim for claim in record.workload.claims}
+        lent: set[str] = set()
+        for claim in self.workload.claims:
+            had = there.get(claim.owner)
+            if had is not None and had.reuse != claim.reuse:
+                lent.update(set(had.reuse) - set(claim.reuse))
+        return tuple(
+            claim for claim in self.workload.claims if claim.owner not in there or claim.owner.member in lent
+        )
+
+    def joined_to(self, record: WorkloadRecord, /) -> tuple[Claim, ...]:
+        """Its claims, and those of members that went, once those that came later are in.
+
+        Who was there is remembered with the amounts that it holds.
+        """
+        if not record.workload.claims:
+            return ()
+        later = {claim.owner for claim in self.later_than(record)}
+        there = {claim.owner: claim for claim in record.workload.claims}
+        now = [
+            claim if claim.owner in later else attrs.evolve(claim, amounts=there[claim.owner].amounts)
+            for claim in self.workload.claims
+        ]
+        return (*now, *self.gone_from(record))
+
+    def gone_from(self, record: WorkloadRecord, /) -> tuple[Claim, ...]:
+        """Claims of members that an edit took out: they hold what they have until the workload is released.
+
+        An init container is not among them. Others may reuse what it held, so that it
+        comes later where it comes again.
+        """
+        stay = {claim.owner for claim in self.workload.claims}
+        return tuple(
+            claim
+            for claim in record.workload.claims
+            if claim.owner not in stay and claim.kind is not ClaimKind.INIT
+        )
 
     def is_other_than(self, record: WorkloadRecord, seen: PodOnNode | None, /) -> bool:
         """Whether it asks for something else than what was admitted: amounts of a member, or ports.

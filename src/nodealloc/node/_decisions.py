@@ -69,8 +69,7 @@ class Decisions:
             if known is None:
                 record = asked.record(order=after.generation, affinity=verdict.affinity)
             else:
-                every = (*known.workload.claims, *asked.later_than(known))
-                joined = attrs.evolve(known.workload, claims=every)
+                joined = attrs.evolve(known.workload, claims=asked.joined_to(known))
                 affinity = verdict.affinity
                 record = attrs.evolve(known, workload=joined, affinity=affinity, manifest=asked.manifest())
             return verdict, self.ledger.change(held.snapshot, after, [record], view=asked.seen_in(held.view))
@@ -90,10 +89,8 @@ class Decisions:
         known = held.records.get(asked.workload.key)
         if not isinstance(verdict, Placed) or known is None:
             return verdict, None
-        # Members that an edit took out hold what they have until the workload is released.
-        stay = {claim.owner for claim in asked.workload.claims}
-        gone = (claim for claim in known.workload.claims if claim.owner not in stay)
-        workload = attrs.evolve(asked.workload, claims=(*asked.workload.claims, *gone))
+        claims = (*asked.workload.claims, *asked.gone_from(known))
+        workload = attrs.evolve(asked.workload, claims=claims)
         record = attrs.evolve(known, workload=workload, affinity=verdict.affinity, manifest=asked.manifest())
         view = asked.seen_in(held.view)
         return verdict, self.ledger.change(held.snapshot, verdict.snapshot, [record], view=view)

@@ -468,3 +468,57 @@ def test_what_an_edit_made_of_a_pod_outlives_the_agent() -> None:
     assert {name: exclusive(later, name) for name in held} == held
     later.release("db")
     assert not later.snapshot[CpuAllocator].holdings()
+
+
+def lending(*init: str, main: Sequence[str] = ("app",)) -> Pod:
+    """A pod of which each container has four CPUs and 4 GiB for itself; `~` before the name of a sidecar."""
+
+    def asking(name: str) -> Json:
+        amounts: Json = {"cpu": 4, "memory": "4Gi"}
+        lasts: dict[str, Json] = {"restartPolicy": "Always"} if name.startswith("~") else {}
+        return {"name": name.lstrip("~"), "resources": {"requests": amounts, "limits": amounts}, **lasts}
+
+    spec: Json = {"initContainers": [*map(asking, init)], "containers": [*map(asking, main)]}
+    return Pod.from_manifest({"metadata": {"name": "db", "uid": "db"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "apart"),
+    [
+        ([lending("first")], lending("~first"), ("first", "app")),
+        ([lending("first")], lending(main=("first", "app")), ("first", "app")),
+        ([lending("first", "~second")], lending("~second", "first"), ("first", "second")),
+        ([lending("first"), lending()], lending(main=("first", "app")), ("first", "app")),
+    ],
+)
+def test_who_runs_beside_whom_it_lent_to_is_granted_its_own(
+    before: list[Pod], after: Pod, apart: tuple[str, str]
+) -> None:
+    """An init container that becomes a sidecar, say: it shared its CPUs with a container that runs on."""
+    store = MemoryStore(FORMATS)
+    node = started(store)
+    for pod_before in before:
+        assert isinstance(node.admit(pod_before), Placed)
+        assert isinstance(node.resize(pod_before, is_edit=True), Placed)
+    one, other = (exclusive(node, name) for name in apart)
+    assert one is not None
+    assert one == other
+    assert isinstance(node.admit(after), Placed)
+    kept = exclusive(node, apart[1])
+    assert kept == other, "who runs on keeps its CPUs"
+    for asked in (node, started(again(store))):
+        mine = exclusive(asked, apart[0])
+        assert mine is not None
+        assert len(mine) == 4
+        assert not mine & other
+        sizes = [
+            block.size_bytes
+            for name in apart
+            for block in asked.snapshot[MemoryAllocator].state.blocks(Owner("db", name))
+        ]
+        assert sum(sizes) == 8 * GIB
+        held = asked.snapshot
+        assert isinstance(asked.admit(after), Placed)
+        assert asked.snapshot is held, "asked once more it is in"
+    node.release("db")
+    assert not node.snapshot[CpuAllocator].holdings()

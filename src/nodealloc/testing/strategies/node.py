@@ -39,6 +39,7 @@ __all__ = [
 GPU = "example.com/gpu"
 """The device resource of these nodes."""
 _NATIVE = ("cpu", "memory")
+_HALF = st.booleans()
 
 
 @attrs.frozen(kw_only=True)
@@ -152,29 +153,29 @@ def _cpu_policies(draw: st.DrawFn, machine: Machine) -> StaticPolicy:
 
 @st.composite
 def edited_pods(draw: st.DrawFn, pod: Pod) -> Pod:
-    """A pod with other amounts of CPU and memory for some containers, perhaps with a container more or less."""
+    """A pod of which containers ask for other amounts of CPU and memory, come, go, or are of another kind."""
     other = draw(pods(name=pod.name, extended=()))
-    others = {one.name: one for one in other.all_containers}
 
     def changed(one: Container) -> Container:
-        if not draw(st.booleans()):
+        if not draw(_HALF):
             return one
         like = draw(st.sampled_from(other.all_containers))
-        return attrs.evolve(
-            one,
-            **{
-                name: {**_without_native(getattr(one, name)), **_native_of(getattr(like, name))}
-                for name in ("requests", "limits")
-            },
-        )
+        requests = {**_without_native(one.requests), **_native_of(like.requests)}
+        limits = {**_without_native(one.limits), **_native_of(like.limits)}
+        return attrs.evolve(one, requests=requests, limits=limits)
 
-    init = tuple(changed(one) for one in pod.init_containers if draw(st.integers(0, 5)))
-    main = tuple(changed(one) for one in pod.containers if draw(st.integers(0, 5))) or pod.containers
+    init = [changed(one) for one in pod.init_containers if draw(st.integers(0, 5))]
+    main = [changed(one) for one in pod.containers if draw(st.integers(0, 5))] or [*pod.containers]
     names = {one.name for one in (*init, *main)}
-    more = [one for name, one in others.items() if name not in names and not one.restartable]
-    if more and draw(st.booleans()):
-        main = (*main, attrs.evolve(draw(st.sampled_from(more)), volumes=()))
-    return attrs.evolve(pod, init_containers=init, containers=main)
+    more = [one for one in other.all_containers if one.name not in names and not one.restartable]
+    if draw(_HALF) and more:
+        main.append(attrs.evolve(draw(st.sampled_from(more)), volumes=()))
+    if draw(_HALF) and init:
+        init = draw(st.permutations(init))
+        turned = init.pop(draw(st.integers(0, len(init) - 1)))
+        where, lasts = draw(st.sampled_from(((init, True), (init, False), (main, False))))
+        where.append(attrs.evolve(turned, restartable=lasts))
+    return attrs.evolve(pod, init_containers=tuple(init), containers=tuple(main))
 
 
 def _native_of(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
