@@ -90,7 +90,8 @@ def _step(key: VolumeId, task: Task, deadline_s: float | None) -> Step[Task]:
         detail=task,
         phase=_PHASE.get(task.verb, 1),
         deadline_s=deadline_s,
-        subject=None if use is None else use.generation,
+        # Another content may be what the one before it lacked.
+        subject=None if use is None else (use.generation, use.revision),
     )
 
 

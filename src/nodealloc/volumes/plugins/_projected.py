@@ -110,6 +110,8 @@ class Projected:
 
     def revision(self, spec: VolumeSpec, /) -> str:
         """Names what all files say, and where others are mounted inside."""
+        for objects, namespace, name in self._read(spec):
+            objects.look(namespace, name, spec.pod_uid, spec.name)
         return revision_of(digest_of(self._files(spec, None)), spec)
 
     def fresh_s(self, spec: VolumeSpec, /) -> float | None:
@@ -121,10 +123,8 @@ class Projected:
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
         """Write the files; the same content again writes nothing."""
         del device_path
-        for kind, fields in _parts(spec):
-            if kind in self._objects:
-                namespace, name = str(spec.config["namespace"]), str(fields["object"])
-                self._objects[kind].use(namespace, name, use.pod_uid, spec.name)
+        for objects, namespace, name in self._read(spec):
+            objects.use(namespace, name, use.pod_uid, spec.name)
         self._volumes.write(spec, use, self._files(spec, use))
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
@@ -160,6 +160,12 @@ class Projected:
         raise InvalidVolumeError(
             volume, f"nobody here gives a source of kind {kind!r}; there are: {', '.join(served)}"
         )
+
+    def _read(self, spec: VolumeSpec) -> Iterator[tuple[ObjectFiles, str, str]]:
+        """Namespace and name of each object that a volume has files of, and who reads it."""
+        for kind, fields in _parts(spec):
+            if kind in self._objects:
+                yield self._objects[kind], str(spec.config["namespace"]), str(fields["object"])
 
     def _files(self, spec: VolumeSpec, use: Use | None) -> dict[str, FileContent]:
         found: list[Mapping[str, FileContent]] = []
