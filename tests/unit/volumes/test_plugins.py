@@ -162,6 +162,19 @@ def test_mkfs_that_was_cut_short_is_made_again(tools: Tools) -> None:
     assert record.formatting == ""
 
 
+def test_mkfs_that_was_cut_short_elsewhere_says_nothing_of_another_device(tools: Tools) -> None:
+    """A volume that is given to another device under its name keeps what is on that."""
+    records = BlockRecords(tools.root, tools.local.name)
+    before = tools.local.volume("disk", str(tools.base / "first.img"), size_bytes=1 << 20)
+    tools.local.attach(before)
+    records.write("disk", BlockRecord.of(before, formatting="ext4"))
+    spec = tools.local.volume("disk", str(tools.base / "second.img"), size_bytes=1 << 20)
+    device = tools.local.attach(spec).device_path
+    tools.filesystems.types[device] = "ext4"  # with somebody's files; `make` refuses to make it again
+    tools.local.stage(spec, device)
+    assert tools.mounter.is_mounted(f"{tools.root.path}/plugins/nodealloc.io~local-block/mounts/disk")
+
+
 def test_a_record_that_is_none_is_passed_over(tools: Tools) -> None:
     """Foreign bytes in its place are no record, and no crash."""
     folder = tools.base / "root/plugins/nodealloc.io~local-block/records"
@@ -452,9 +465,22 @@ def test_a_host_path_is_looked_for_where_the_nodes_root_is(tools: Tools) -> None
     assert (tools.base / "host/a/b").is_dir()
 
 
+def test_the_image_of_a_read_only_volume_is_neither_made_nor_grown(tools: Tools) -> None:
+    """It is attached as it is, or refused by name."""
+    image = tools.base / "disk.img"
+    spec = tools.local.volume("disk", str(image), size_bytes=1 << 20, read_only=True)
+    with pytest.raises(PermanentError, match="does not exist; make it"):
+        tools.local.attach(spec)
+    image.write_bytes(b"short")
+    with pytest.raises(PermanentError, match="has 5 bytes, 1048576 are wanted"):
+        tools.local.attach(spec)
+    assert image.read_bytes() == b"short"
+
+
 def test_a_read_only_volume_is_neither_made_nor_grown(tools: Tools) -> None:
     """It is mounted as it is, or refused while it is empty."""
     image = tools.base / "disk.img"
+    image.write_bytes(bytes(1 << 20))
     writable = tools.local.volume("disk", str(image), size_bytes=1 << 20)
     spec = tools.local.volume("disk", str(image), size_bytes=1 << 20, read_only=True)
     device = tools.local.attach(spec).device_path
