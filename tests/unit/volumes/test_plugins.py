@@ -19,6 +19,7 @@ from nodealloc.testing.volume_plugins import (
     check_filesystems,
     check_plugin,
 )
+from nodealloc.testing.volume_sources import FakeConfigSource
 from nodealloc.testing.volumes import FakeHost, FakeMounter
 from nodealloc.volumes import (
     Found,
@@ -38,6 +39,7 @@ from nodealloc.volumes.plugins import (
     EmptyDir,
     HostPath,
     LocalBlock,
+    PodObjects,
     Secret,
     node_plugins,
 )
@@ -236,6 +238,18 @@ def test_bad_host_paths_are_named(spec: dict[str, Json], reason: str) -> None:
     """Nothing leads up, and nothing is relative to wherever the agent runs."""
     with pytest.raises(InvalidVolumeError, match=reason):
         HostPath().spec(POD, Volume(name="v", kind="hostPath", spec=spec))
+
+
+@pytest.mark.parametrize("kind", ["configMap", "secret", "downwardAPI", "projected"])
+def test_a_mode_that_is_null_is_the_default(tools: Tools, kind: str) -> None:
+    """As templates write one for which nobody gave a value."""
+    source = FakeConfigSource()
+    plugins = node_plugins(tools.root, tools.mounter, PodObjects(config_maps=source, secrets=source))
+    (plugin,) = (one for one in plugins if kind in one.kinds)
+    asked: dict[str, Json] = {"name": "o", "secretName": "o", "defaultMode": None}
+    plain = {name: value for name, value in asked.items() if value is not None}
+    specs = [plugin.spec(POD, Volume(name="v", kind=kind, spec=one)) for one in (asked, plain)]
+    assert specs[0] == specs[1]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class _ConfigObject:
                 "namespace": pod.namespace,
                 "object": name,
                 "optional": bool(volume.spec.get("optional", False)),
-                "defaultMode": mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE)),
+                "defaultMode": mode_of(volume.name, volume.spec.get("defaultMode")),
                 "items": key_items(volume.name, volume.spec.get("items")),
                 **inner_mounts(pod, volume.name),
             },

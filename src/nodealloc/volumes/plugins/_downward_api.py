@@ -59,7 +59,7 @@ class DownwardApi:
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
         """Read `items` and `defaultMode`, and tell what the pod's files say now."""
-        mode = mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE))
+        mode = mode_of(volume.name, volume.spec.get("defaultMode"))
         files = told(volume.name, pod, volume.spec.get("items"), mode, self._allocatable)
         united(volume.name, [files_of(files)])
         return VolumeSpec(

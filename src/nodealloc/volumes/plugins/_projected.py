@@ -91,7 +91,7 @@ class Projected:
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
         """Read `sources` and `defaultMode`, and tell what the pod says of itself now."""
-        mode = mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE))
+        mode = mode_of(volume.name, volume.spec.get("defaultMode"))
         sources = [
             {kind: self._source(volume.name, pod, kind, fields, mode)} for kind, fields in _sources(volume)
         ]
