@@ -144,7 +144,7 @@ def test_a_pod_is_told_of_itself(tools: Tools) -> None:
         item("tier", "metadata.labels['tier']"),
         item("none", "metadata.annotations['none']"),
         amount("cpu", "limits.cpu", divisor="1m"),
-        amount("cpus", "limits.cpu"),
+        amount("cpus", "limits.cpu", divisor=None),
         amount("memory", "limits.memory", divisor="1Gi"),
         amount("asked", "requests.memory"),
         amount("disk", "limits.ephemeral-storage"),

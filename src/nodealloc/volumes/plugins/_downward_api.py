@@ -137,7 +137,7 @@ def _field(volume: str, pod: Pod, path: str) -> str:
 
 
 def _amount(volume: str, pod: Pod, asked: Mapping[str, Json], allocatable: Mapping[str, Quantity]) -> str:
-    name, divisor = asked.get("containerName"), asked.get("divisor", "")
+    name, divisor = asked.get("containerName"), asked.get("divisor") or ""
     of = next((one for one in pod.all_containers if one.name == name), None)
     if of is None:
         known = ", ".join(one.name for one in pod.all_containers)
