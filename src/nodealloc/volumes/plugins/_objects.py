@@ -91,7 +91,7 @@ class ObjectFiles:
         with self._lock:
             users = self._users.setdefault((namespace, name), {})
             users[uid, volume] = max(now_s + _LOOKING_S, users.get((uid, volume), 0.0))
-            unused = self._unused(now_s) if now_s >= self._sweep_s else []
+            unused = self._unused() if self._sweep(now_s) else []
         self._forget(unused)
 
     def use(self, namespace: str, name: str, uid: str, volume: str, /) -> None:
@@ -105,14 +105,21 @@ class ObjectFiles:
         with self._lock:
             for users in self._users.values():
                 users.pop((uid, volume), None)
-            unused = self._unused(now_s)
+            self._sweep(now_s)
+            unused = self._unused()
         self._forget(unused)
 
-    def _unused(self, now_s: float) -> list[tuple[str, str]]:
-        """Objects that nobody counts for any more; called with the lock."""
+    def _sweep(self, now_s: float) -> bool:
+        """Count nobody any more who looked long ago; now and then, since that takes a look at all."""
+        if now_s < self._sweep_s:
+            return False
         self._sweep_s = now_s + _LOOKING_S
         for key, users in self._users.items():
             self._users[key] = {user: until_s for user, until_s in users.items() if until_s > now_s}
+        return True
+
+    def _unused(self) -> list[tuple[str, str]]:
+        """Objects that nobody uses any more."""
         unused = [key for key, users in self._users.items() if not users]
         for key in unused:
             del self._users[key]
