@@ -124,3 +124,19 @@ def test_a_part_of_the_node_is_bound_too(tmp_path: Path) -> None:
         node.end("pod")
 
     on(tmp_path, test)
+
+
+def test_parts_that_an_earlier_life_left_go_with_their_pod(tmp_path: Path) -> None:
+    """Of a pod that nobody remembers as well: a part held its volume's memory for ever."""
+
+    def test(node: Node) -> None:
+        folder = node.run(pod("emptyDir", {"medium": "Memory"}))
+        SubPaths(node.root, node.mounter).bind("pod", "a", 0, volume="v", folder=folder, path="x")
+        again = Node(node.base)
+        again.manager.reconstruct()
+        again.manager.pods_changed()
+        again.settle()
+        again.assert_clean()
+        node.end("pod")
+
+    on(tmp_path, test)

@@ -74,7 +74,8 @@ class VolumeManager(Group):
         deadline_s: After which an operation counts as uncertain.
         resync_s: Seconds between looks at everything; None for never.
         observer: Is told of progress.
-        sub_paths: Binds parts of volumes; None where nobody does.
+        sub_paths: Binds parts of volumes, and takes off those that an earlier life left; None where
+            nobody does.
 
     Attributes:
         sub_paths: The same, for whoever configures containers and takes pods down.
@@ -111,7 +112,11 @@ class VolumeManager(Group):
         self._populated = World[str, Populated]("populated pods")
         self._adoption = Adoption(pods, self._populated, self.desired, self.actual)
         self._domain = VolumeDomain(
-            self._plugins, leftovers=leftovers, verifier=verifier, deadline_s=deadline_s
+            self._plugins,
+            leftovers=leftovers,
+            verifier=verifier,
+            deadline_s=deadline_s,
+            sub_paths=sub_paths,
         )
         shared = EngineParts(executor=executor, clock=clock, back_off=back_off, observer=observer)
         populator = Populator(self._plugins, claims, self.actual, clock)
