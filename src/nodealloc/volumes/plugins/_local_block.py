@@ -125,7 +125,7 @@ class LocalBlock:
         """Give the loop device back, then forget."""
         known = self._known(spec)
         path = str(known.config.get("path", ""))
-        if path and not _is_device(path) and Path(path).exists():
+        if path and not _is_device(path):
             self._blocks.detach(path)
         # The directory goes last, because it is what leads a restart to the rest.
         self._records.drop(spec.name)
