@@ -100,6 +100,27 @@ def test_a_locked_mount_is_refused_and_not_tried_for_ever(tmp_path: Path) -> Non
 @pytest.mark.real
 @pytest.mark.root
 @pytest.mark.usefixtures("as_root")
+def test_a_read_only_bind_forbids_what_its_source_forbids(tmp_path: Path) -> None:
+    """No program with another user's rights and no device appears by it, nor as it becomes writable."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    target.mkdir()
+
+    def child() -> None:
+        mounter = LinuxMounter(SafeRoot(str(tmp_path)))
+        mounter.mount("tmpfs", str(source), fstype="tmpfs", options=["nosuid", "nodev", "noexec"])
+        for options in (["bind", "ro"], ["remount", "bind"]):
+            mounter.mount(str(source), str(target), options=options)
+            found = {one.target: one for one in LinuxMountTable().entries()}[str(target)]
+            assert {"nosuid", "nodev", "noexec"} < set(found.options)
+            assert found.read_only is ("ro" in options)
+
+    in_namespace(child)
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
 def test_a_bind_from_below_the_root_follows_no_link(tmp_path: Path) -> None:
     """A staged directory swapped for a link shows no pod what lies outside."""
     (tmp_path / "outside").mkdir()

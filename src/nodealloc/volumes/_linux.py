@@ -37,6 +37,8 @@ _FLAGS: Final = {
 _NEUTRAL: Final = frozenset({"rw", "defaults", "suid", "dev", "exec"})
 _READ_ONLY, _REMOUNT, _BIND = _FLAGS["ro"], _FLAGS["remount"], _FLAGS["bind"]
 _KEPT_BY_BIND: Final = _FLAGS["bind"] | 16384
+_FORBIDS: Final = _FLAGS["nosuid"] | _FLAGS["nodev"] | _FLAGS["noexec"]
+"""These are the same bits to mount(2) and to statvfs(3)."""
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
 
 
@@ -64,7 +66,8 @@ class LinuxMounter:
                 if flags & ~_KEPT_BY_BIND:
                     self._restrict_bind(target, flags)
                 return
-            self._call(source, place, fstype, flags, data)
+            kept = _kept(fd) if flags & _BIND else 0
+            self._call(source, place, fstype, flags | kept, data)
 
     def unmount(self, target: str, /, *, lazy: bool = False) -> None:
         """Take the topmost mount off; see `Mounter.unmount`."""
@@ -104,7 +107,7 @@ class LinuxMounter:
         # is writable for an instant; a failure must not leave it so.
         try:
             with self._root.open_file(target) as fd:
-                self._call("none", f"/proc/self/fd/{fd}", "", flags | _REMOUNT, "")
+                self._call("none", f"/proc/self/fd/{fd}", "", flags | _REMOUNT | _kept(fd), "")
         except BaseException:
             self.unmount(target, lazy=True)
             raise
@@ -155,6 +158,11 @@ class LinuxMountTable:
 def _named(place: str) -> str:
     """A path for messages; a descriptor by where it leads."""
     return os.readlink(place) if place.startswith("/proc/self/fd/") else place  # noqa: PTH115 - a str
+
+
+def _kept(fd: int) -> int:
+    """Flags of a bind that changing others of it would take off: what it forbids stays forbidden."""
+    return os.fstatvfs(fd).f_flag & _FORBIDS
 
 
 def _is_link(parent: int, name: str) -> bool:
