@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -383,6 +384,21 @@ def test_a_pods_group_owns_its_files(tools: Tools) -> None:
     there.chmod(0o2700)
     empty.mount(scratch, use, "")
     assert stat.S_IMODE(there.stat().st_mode) == 0o2700, "what the pod made of it stays"
+
+
+@pytest.mark.parametrize(("life_s", "most"), [(0.0, 9), (math.inf, 3)])
+def test_a_token_that_is_due_is_not_asked_for_without_a_pause(tools: Tools, life_s: float, most: int) -> None:
+    """Its source may have no other one yet; one that never ends is not due."""
+    tools.tokens.life_s = life_s
+    manager, pods, clock = tools.manager(tools.projected())
+    pods.put(pod({"projected": {"sources": [EVERY_SOURCE[3]]}}))
+    manager.pod_changed("uid")
+    settle(manager)
+    for _ in range(30):
+        clock.advance(0.1)
+        settle(manager)
+    assert manager.volumes_of("uid")[0].mounted
+    assert len(tools.tokens.asked) <= most
 
 
 @pytest.mark.root
