@@ -146,10 +146,21 @@ def _step(fd: int, name: str, mode: int, whole: str) -> int:
     try:
         inner = os.open(name, _LOOK, dir_fd=fd)
     except FileNotFoundError:
-        os.mkdir(name, 0o700, dir_fd=fd)
+        os.mkdir(name, 0, dir_fd=fd)
         inner = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=fd)
-        os.chmod(f"/proc/self/fd/{inner}", mode)  # noqa: PTH101 - a descriptor
-    if stat.S_ISLNK(os.fstat(inner).st_mode):
+    try:
+        _make_ready(inner, name, mode, whole)
+    except BaseException:
         os.close(inner)
-        raise OutsideRootError(whole, f"{name!r} was swapped for a symbolic link")
+        raise
     return inner
+
+
+def _make_ready(fd: int, name: str, mode: int, whole: str) -> None:
+    """Refuse a link, and give a directory that was made for this its mode."""
+    found = os.fstat(fd)
+    if stat.S_ISLNK(found.st_mode):
+        raise OutsideRootError(whole, f"{name!r} was swapped for a symbolic link")
+    # Without any rights is how it is made: one that still has none was left by a crash before this line.
+    if stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o777 and found.st_uid == os.geteuid():
+        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101 - a descriptor
