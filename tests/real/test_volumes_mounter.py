@@ -121,6 +121,36 @@ def test_a_read_only_bind_forbids_what_its_source_forbids(tmp_path: Path) -> Non
 @pytest.mark.real
 @pytest.mark.root
 @pytest.mark.usefixtures("as_root")
+def test_options_are_those_of_the_mount_command(tmp_path: Path) -> None:
+    """Words that no file system knows are for the kernel or for nobody; the last of two counts."""
+    target = tmp_path / "target"
+    target.mkdir()
+    words = [
+        "defaults",
+        "ro",
+        "rw",
+        "noexec",
+        "exec",
+        "nosuid",
+        "nodiratime",
+        "dirsync",
+        "_netdev",
+        "size=1m",
+    ]
+
+    def child() -> None:
+        LinuxMounter(SafeRoot(str(tmp_path))).mount("tmpfs", str(target), fstype="tmpfs", options=words)
+        found = {one.target: one for one in LinuxMountTable().entries()}[str(target)]
+        assert {"rw", "nosuid", "nodiratime"} <= set(found.options)
+        assert "noexec" not in found.options
+        assert {"rw", "dirsync", "size=1024k"} <= set(found.super_options)
+
+    in_namespace(child)
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
 def test_a_bind_from_below_the_root_follows_no_link(tmp_path: Path) -> None:
     """A staged directory swapped for a link shows no pod what lies outside."""
     (tmp_path / "outside").mkdir()

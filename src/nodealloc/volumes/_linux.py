@@ -29,12 +29,31 @@ _FLAGS: Final = {
     "noexec": 8,
     "sync": 16,
     "remount": 32,
+    "dirsync": 128,
+    "nosymfollow": 256,
     "noatime": 1024,
+    "nodiratime": 2048,
     "bind": 4096,
     "rbind": 4096 | 16384,
     "relatime": 1 << 21,
+    "strictatime": 1 << 24,
+    "lazytime": 1 << 25,
 }
-_NEUTRAL: Final = frozenset({"rw", "defaults", "suid", "dev", "exec"})
+_UNDOES: Final = {
+    "rw": "ro",
+    "suid": "nosuid",
+    "dev": "nodev",
+    "exec": "noexec",
+    "async": "sync",
+    "symfollow": "nosymfollow",
+    "atime": "noatime",
+    "diratime": "nodiratime",
+    "norelatime": "relatime",
+    "nostrictatime": "strictatime",
+    "nolazytime": "lazytime",
+}
+"""Words that take another one back, so that the last of both counts."""
+_SAYS_NOTHING: Final = frozenset({"defaults", "_netdev", "nofail"})
 _READ_ONLY, _REMOUNT, _BIND = _FLAGS["ro"], _FLAGS["remount"], _FLAGS["bind"]
 _KEPT_BY_BIND: Final = _FLAGS["bind"] | 16384
 _FORBIDS: Final = _FLAGS["nosuid"] | _FLAGS["nodev"] | _FLAGS["noexec"]
@@ -178,6 +197,8 @@ def _flags(options: Sequence[str]) -> tuple[int, str]:
     for option in options:
         if option in _FLAGS:
             flags |= _FLAGS[option]
-        elif option not in _NEUTRAL:
+        elif option in _UNDOES:
+            flags &= ~_FLAGS[_UNDOES[option]]
+        elif option not in _SAYS_NOTHING:
             data.append(option)
     return flags, ",".join(data)
