@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import subprocess
 from pathlib import Path
 
@@ -70,6 +71,8 @@ def test_a_tool_of_an_earlier_life_is_waited_for(tmp_path: Path) -> None:
         outlives.wait()
     LinuxFilesystems().make(device, "ext4")
     assert LinuxFilesystems().probe(device) == "ext4"
+    told = subprocess.run(["dumpe2fs", "-h", device], check=True, capture_output=True, text=True).stdout
+    assert re.search(r"^Reserved block count: +0$", told, re.MULTILINE), "pods are to have all of it"
     tools.detach(str(image))
 
 
