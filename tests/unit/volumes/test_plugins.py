@@ -80,7 +80,7 @@ def tools(tmp_path: Path) -> Tools:
     ("kind", "spec"),
     [
         ("emptyDir", {}),
-        ("emptyDir", {"medium": "Memory", "sizeLimit": "1Mi"}),
+        ("emptyDir", {"medium": "Memory", "sizeLimit": " 1Mi "}),
         ("hostPath", {"path": "/etc", "type": "Directory"}),
         ("configMap", {"name": "o"}),
         ("secret", {"secretName": "o"}),

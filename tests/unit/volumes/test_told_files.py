@@ -403,11 +403,12 @@ def test_a_token_that_is_due_is_not_asked_for_without_a_pause(tools: Tools, life
 
 @pytest.mark.root
 @pytest.mark.usefixtures("as_root")
+@pytest.mark.parametrize("kind", ["containers", "initContainers", "ephemeralContainers"])
 @pytest.mark.parametrize(("users", "owner"), [((7, None), 0), ((7, 7), 7), ((7, 8), 0)])
 def test_a_token_belongs_to_the_pods_only_user(
-    tools: Tools, users: tuple[int, int | None], owner: int
+    tools: Tools, users: tuple[int, int | None], owner: int, kind: str
 ) -> None:
-    """Where all containers run as one; else it has the volume's mode."""
+    """Where all containers run as one, those for debugging as well; else it has the volume's mode."""
     containers: list[Json] = [
         {"name": f"c{at}", "image": "i", "securityContext": {} if user is None else {"runAsUser": user}}
         for at, user in enumerate(users)
@@ -416,7 +417,9 @@ def test_a_token_belongs_to_the_pods_only_user(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "web", "namespace": "team", "uid": "uid"},
-        "spec": {"containers": containers},
+        "spec": {"containers": containers[:1], kind: containers[-1:]}
+        if kind != "containers"
+        else {"containers": containers},
     }
     projected = tools.projected()
     spec = projected.spec(Pod.from_manifest(text), sources(EVERY_SOURCE[3]))

@@ -281,7 +281,7 @@ def _only_user(pod: Pod) -> int | None:
     """
     of_pod = None if pod.security_context is None else pod.security_context.run_as_user
     users: set[int | None] = set()
-    for one in pod.all_containers:
+    for one in (*pod.all_containers, *pod.ephemeral_containers):
         own = None if one.security_context is None else one.security_context.run_as_user
         users.add(of_pod if own is None else own)
     return users.pop() if len(users) == 1 else None
