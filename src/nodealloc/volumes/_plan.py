@@ -117,7 +117,9 @@ def _bring_up(desired: DesiredVolume, actual: ActualVolume | None) -> Iterator[t
         mount = mounts.get(use.pod_uid)
         if mount is None or not _is_anothers(mount, use):
             yield Verb.MOUNT, use
-    if not lacking and actual is not None and _has_to_grow(spec, actual):
+    # One that cannot be mounted keeps none of the others from what they wait for.
+    is_there = not lacking or any(one.is_mounted for one in mounts.values())
+    if is_there and actual is not None and _has_to_grow(spec, actual):
         yield Verb.EXPAND, None
 
 
