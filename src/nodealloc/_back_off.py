@@ -38,4 +38,7 @@ class BackOff:
     def after(self, tries: int, /) -> float:
         """Seconds to wait after `tries` failures in a row, at least 1."""
         # The exponent is capped because a float overflows long before a node gives up.
-        return min(self.max_s, self.initial_s * self.factor ** min(tries - 1, 64))
+        try:
+            return min(self.max_s, self.initial_s * self.factor ** min(tries - 1, 64))
+        except OverflowError:  # a very large factor
+            return self.max_s

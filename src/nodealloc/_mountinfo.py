@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields
@@ -55,31 +55,47 @@ def read_mountinfo(path: str = "/proc/self/mountinfo", /) -> str:
     return Path(path).read_bytes().decode("utf-8", "surrogateescape")
 
 
+class _Lines:
+    """The lines of the table that was read last: whoever reads it reads nearly all of it for another time.
+
+    However long it is, and no line of one that is gone is kept. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[str, Mount] = {}
+
+    def mounts(self, text: str) -> list[Mount]:
+        """Each line of a table as a mount; raises `DecodeError` for those that are none."""
+        before, known = self.known, dict[str, Mount]()
+        mounts: list[Mount] = []
+        faults: list[Fault] = []
+        # Only a newline ends a line: the kernel escapes it in names, and no other separator.
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line:
+                continue
+            mount = before.get(line) or parse_line(line)
+            if mount is None:
+                faults.append(Fault(f"line {number}", f"not a mount: {line[:80]!r}"))
+            else:
+                known[line] = mount
+                mounts.append(mount)
+        if faults:
+            raise DecodeError("mountinfo", faults)
+        self.known = known
+        return mounts
+
+
+_LINES: Final = _Lines()
+
+
 @typed
 def parse_mountinfo(text: str, /) -> list[Mount]:
     """Read `/proc/self/mountinfo`; raises `DecodeError` listing each line that does not fit."""
-    mounts: list[Mount] = []
-    faults: list[Fault] = []
-    # Only a newline ends a line: the kernel escapes it in names, and no other separator.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line:
-            continue
-        mount = parse_line(line)
-        if mount is None:
-            faults.append(Fault(f"line {number}", f"not a mount: {line[:80]!r}"))
-        else:
-            mounts.append(mount)
-    if faults:
-        raise DecodeError("mountinfo", faults)
-    return mounts
+    return _LINES.mounts(text)
 
 
-@lru_cache(2048)
 def parse_line(line: str, /) -> Mount | None:
-    """One line of the table, without its newline; None for what is no mount.
-
-    Whoever reads the table reads nearly all of it for another time.
-    """
+    """One line of the table, without its newline; None for what is no mount."""
     # Optional fields stand between the sixth field and a lone hyphen.
     before, hyphen, after = line.partition(" - ")
     # Only the last field can hold blanks: some file systems print options of theirs as they are.

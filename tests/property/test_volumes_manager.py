@@ -21,6 +21,7 @@ from nodealloc.testing.volume_sources import FakeMountWatch
 from nodealloc.testing.volumes import FakeClaims, FakeHost, claiming_pod
 from nodealloc.volumes import Found, VolumeManager
 from nodealloc.volumes._plan import Task
+from nodealloc.volumes._populator import DesiredPod
 from nodealloc.volumes._verbs import Verb
 
 CLAIMS = {"p0": ("a",), "p1": ("a", "b"), "p2": ("b",), "p3": ("a", "c")}
@@ -36,8 +37,8 @@ class Watcher:
 
     def started(self, step: Step[object], /) -> None:
         """Hold an unmount against what is wanted now."""
-        if step.verb == "resolve" and isinstance(step.subject, int):
-            self.machine.newest[str(step.scope[0])] = step.subject
+        if isinstance(step.detail, DesiredPod):
+            self.machine.newest[str(step.scope[0])] = step.detail.generation
         if not isinstance(step.detail, Task) or step.detail.use is None:
             return
         uid, key = step.detail.use.pod_uid, step.detail.spec.id

@@ -18,6 +18,7 @@ from nodealloc.volumes import (
     MountedHereError,
     PodsDirectory,
     SafeRoot,
+    SubPaths,
     Use,
     VolumeManager,
     leave_pod,
@@ -160,6 +161,24 @@ def test_a_dead_mount_in_a_volume_is_found_without_a_look_into_it(tmp_path: Path
         node.mounter.unmount(str(inner))
         plugin.unmount(spec, USE)
         assert not inner.exists()
+
+    on(tmp_path, test)
+
+
+def test_a_part_whose_server_is_gone_is_bound_anew(tmp_path: Path) -> None:
+    """The next instance of its container has what is there by now."""
+
+    def test(node: Node) -> None:
+        folder = node.base / "host"
+        folder.mkdir()
+        parts = SubPaths(node.root, node.mounter)
+        bound = parts.bind("b", "c", 0, volume="v", folder=str(folder), path="x")
+        node.mounter.unmount(bound)
+        node.hang(bound.removeprefix(f"{node.root.path}/"))
+        node.server.abort()
+        assert parts.bind("b", "c", 0, volume="v", folder=str(folder), path="x") == bound
+        assert Path(bound).samefile(folder / "x")
+        parts.clean("b")
 
     on(tmp_path, test)
 

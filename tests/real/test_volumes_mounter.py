@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import subprocess
 from pathlib import Path
 
@@ -70,6 +71,8 @@ def test_a_tool_of_an_earlier_life_is_waited_for(tmp_path: Path) -> None:
         outlives.wait()
     LinuxFilesystems().make(device, "ext4")
     assert LinuxFilesystems().probe(device) == "ext4"
+    told = subprocess.run(["dumpe2fs", "-h", device], check=True, capture_output=True, text=True).stdout
+    assert re.search(r"^Reserved block count: +0$", told, re.MULTILINE), "pods are to have all of it"
     tools.detach(str(image))
 
 
@@ -95,6 +98,57 @@ def test_a_locked_mount_is_refused_and_not_tried_for_ever(tmp_path: Path) -> Non
     in_namespace(child)
     if (tmp_path / "refused").exists():
         pytest.skip((tmp_path / "refused").read_text())
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
+def test_a_read_only_bind_forbids_what_its_source_forbids(tmp_path: Path) -> None:
+    """No program with another user's rights and no device appears by it, nor as it becomes writable."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    target.mkdir()
+
+    def child() -> None:
+        mounter = LinuxMounter(SafeRoot(str(tmp_path)))
+        mounter.mount("tmpfs", str(source), fstype="tmpfs", options=["nosuid", "nodev", "noexec"])
+        for options in (["bind", "ro"], ["remount", "bind"]):
+            mounter.mount(str(source), str(target), options=options)
+            found = {one.target: one for one in LinuxMountTable().entries()}[str(target)]
+            assert {"nosuid", "nodev", "noexec"} < set(found.options)
+            assert found.read_only is ("ro" in options)
+
+    in_namespace(child)
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.usefixtures("as_root")
+def test_options_are_those_of_the_mount_command(tmp_path: Path) -> None:
+    """Words that no file system knows are for the kernel or for nobody; the last of two counts."""
+    target = tmp_path / "target"
+    target.mkdir()
+    words = [
+        "defaults",
+        "ro",
+        "rw",
+        "noexec",
+        "exec",
+        "nosuid",
+        "nodiratime",
+        "dirsync",
+        "_netdev",
+        "size=1m",
+    ]
+
+    def child() -> None:
+        LinuxMounter(SafeRoot(str(tmp_path))).mount("tmpfs", str(target), fstype="tmpfs", options=words)
+        found = {one.target: one for one in LinuxMountTable().entries()}[str(target)]
+        assert {"rw", "nosuid", "nodiratime"} <= set(found.options)
+        assert "noexec" not in found.options
+        assert {"rw", "dirsync", "size=1024k"} <= set(found.super_options)
+
+    in_namespace(child)
 
 
 @pytest.mark.real

@@ -255,6 +255,22 @@ def test_local_block_is_formatted_once_shared_grown_and_kept(tmp_path: Path) -> 
     on(tmp_path, test)
 
 
+def test_the_loop_device_of_an_image_that_was_deleted_is_given_back(tmp_path: Path) -> None:
+    """Else the device, and the room on the disk, are gone until the next boot."""
+    loop_devices()
+    image = tmp_path / "disk.img"
+
+    def test(node: Node) -> None:
+        node.claims.volumes["data"] = node.local.volume("data", str(image), size_bytes=8 << 20)
+        node.run(claiming_pod("a", "data"))
+        image.unlink()
+        assert len(attached_loops(Path(f"{image} (deleted)"))) == 1
+        node.end("a")
+        assert attached_loops(Path(f"{image} (deleted)")) == []
+
+    on(tmp_path, test)
+
+
 @pytest.mark.slow
 def test_local_block_grows_xfs_while_it_is_mounted(tmp_path: Path) -> None:
     """A pod sees more room without a remount, and its data stay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -83,6 +84,36 @@ def test_a_directory_takes_the_place_of_a_file(tmp_path: Path) -> None:
     on(tmp_path, test)
 
 
+def test_a_part_whose_making_was_cut_short_has_its_mode_in_the_next_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody but the agent's user could write to it, for as long as the volume is there."""
+
+    class KilledError(BaseException):
+        """The agent is gone, between two calls."""
+
+    def killed(*_args: object) -> None:
+        raise KilledError
+
+    def test(node: Node) -> None:
+        folder = node.run(pod("emptyDir", {}))
+        Path(folder).chmod(0o2775)
+        parts = SubPaths(node.root, node.mounter)
+        before = len([*Path("/proc/self/fd").iterdir()])
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "chmod", killed)
+            with pytest.raises(KilledError):
+                parts.bind("pod", "a", 0, volume="v", folder=folder, path="logs/app")
+        assert len([*Path("/proc/self/fd").iterdir()]) == before
+        bound = Path(parts.bind("pod", "a", 0, volume="v", folder=folder, path="logs/app"))
+        for one in (bound, Path(folder, "logs")):
+            assert stat.S_IMODE(one.stat().st_mode) == 0o2775
+        parts.clean("pod")
+        node.end("pod")
+
+    on(tmp_path, test)
+
+
 @pytest.mark.parametrize("path", ["out", "in/../out", "loop", "..", "file/below"])
 def test_no_part_leads_out_of_its_volume(tmp_path: Path, path: str) -> None:
     """A link of the pod's own, or dots; inside, links are followed."""
@@ -121,6 +152,22 @@ def test_a_part_of_the_node_is_bound_too(tmp_path: Path) -> None:
         assert bound.samefile(host / "made")
         parts.clean("pod")
         assert (host / "made").is_dir()
+        node.end("pod")
+
+    on(tmp_path, test)
+
+
+def test_parts_that_an_earlier_life_left_go_with_their_pod(tmp_path: Path) -> None:
+    """Of a pod that nobody remembers as well: a part held its volume's memory for ever."""
+
+    def test(node: Node) -> None:
+        folder = node.run(pod("emptyDir", {"medium": "Memory"}))
+        SubPaths(node.root, node.mounter).bind("pod", "a", 0, volume="v", folder=folder, path="x")
+        again = Node(node.base)
+        again.manager.reconstruct()
+        again.manager.pods_changed()
+        again.settle()
+        again.assert_clean()
         node.end("pod")
 
     on(tmp_path, test)

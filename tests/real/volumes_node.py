@@ -19,6 +19,7 @@ from nodealloc.volumes import (
     LinuxMountTable,
     PodsDirectory,
     SafeRoot,
+    SubPaths,
     VolumeManager,
     WatchedMounter,
 )
@@ -78,6 +79,7 @@ class Node:
             leftovers=PodsDirectory(self.root, self.mounter),
             mounts=self.mounter,
             clock=None if threads else self.clock,
+            sub_paths=SubPaths(self.root, self.mounter),
         )
 
     def run(self, pod: Pod) -> str:

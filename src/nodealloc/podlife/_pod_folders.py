@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from nodealloc._arguments import absolute
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
@@ -13,6 +15,8 @@ from nodealloc.podlife._housekeeping import Remnant, RemnantKind
 from nodealloc.volumes import MountedHereError, SafeRoot
 
 __all__ = ["MountInTheWayError", "PodFolders"]
+
+_BEHIND: Final = chr(ord("/") + 1)
 
 
 class MountInTheWayError(PermanentError):
@@ -69,7 +73,7 @@ class PodFolders:
                 uid=name,
                 kind=self._kind,
                 where=path,
-                mounts=tuple(one for one in points if one == path or one.startswith(f"{path}/")),
+                mounts=_at(path, points),
             )
             for name in names
             for path in (f"{self._root}/{name}",)
@@ -97,3 +101,10 @@ class PodFolders:
             SafeRoot(self._root).remove_tree(remnant.where)
         except MountedHereError as error:
             raise MountInTheWayError(error.paths[0]) from error
+
+
+def _at(path: str, points: Sequence[str]) -> tuple[str, ...]:
+    """Of sorted mount points those at a path or below it; looks at no others, of which there are many."""
+    here = points[bisect_left(points, path) : bisect_right(points, path)]
+    below = points[bisect_left(points, f"{path}/") : bisect_left(points, f"{path}{_BEHIND}")]
+    return (*here, *below)

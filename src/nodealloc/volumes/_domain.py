@@ -11,6 +11,7 @@ from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId, Volu
 from nodealloc.volumes._plan import Task, plan
 from nodealloc.volumes._ports import AttachVerifier, Found, Leftovers, Staged
 from nodealloc.volumes._settle import Result, settled
+from nodealloc.volumes._sub_paths import SubPaths
 from nodealloc.volumes._verbs import Verb
 
 __all__ = ["VolumeDomain"]
@@ -25,6 +26,7 @@ class VolumeDomain:
         verifier: Says whether a controller attached a volume, or None when this
             node attaches by itself.
         deadline_s: After which an operation counts as uncertain.
+        sub_paths: Takes the parts of volumes away that an earlier life bound, or None.
     """
 
     def __init__(
@@ -34,7 +36,9 @@ class VolumeDomain:
         leftovers: Leftovers | None = None,
         verifier: AttachVerifier | None = None,
         deadline_s: float | None = None,
+        sub_paths: SubPaths | None = None,
     ) -> None:
+        self._sub_paths = sub_paths
         self._plugins = plugins
         self._leftovers = leftovers
         self._verifier = verifier
@@ -105,6 +109,9 @@ class VolumeDomain:
     def _mount_or_unmount(self, plugin: Abilities | None, task: Task) -> None:
         if task.use is None:
             return
+        if task.verb is Verb.UNMOUNT and task.use.generation == 0 and self._sub_paths is not None:
+            # Found at start, and of a pod that is gone: nobody else knows which parts were bound.
+            self._sub_paths.clean(task.use.pod_uid)
         if plugin is not None and plugin.mount is not None:
             if task.verb is Verb.MOUNT:
                 plugin.mount.mount(task.spec, task.use, task.device_path)

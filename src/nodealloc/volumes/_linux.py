@@ -29,14 +29,35 @@ _FLAGS: Final = {
     "noexec": 8,
     "sync": 16,
     "remount": 32,
+    "dirsync": 128,
+    "nosymfollow": 256,
     "noatime": 1024,
+    "nodiratime": 2048,
     "bind": 4096,
     "rbind": 4096 | 16384,
     "relatime": 1 << 21,
+    "strictatime": 1 << 24,
+    "lazytime": 1 << 25,
 }
-_NEUTRAL: Final = frozenset({"rw", "defaults", "suid", "dev", "exec"})
+_UNDOES: Final = {
+    "rw": "ro",
+    "suid": "nosuid",
+    "dev": "nodev",
+    "exec": "noexec",
+    "async": "sync",
+    "symfollow": "nosymfollow",
+    "atime": "noatime",
+    "diratime": "nodiratime",
+    "norelatime": "relatime",
+    "nostrictatime": "strictatime",
+    "nolazytime": "lazytime",
+}
+"""Words that take another one back, so that the last of both counts."""
+_SAYS_NOTHING: Final = frozenset({"defaults", "_netdev", "nofail"})
 _READ_ONLY, _REMOUNT, _BIND = _FLAGS["ro"], _FLAGS["remount"], _FLAGS["bind"]
 _KEPT_BY_BIND: Final = _FLAGS["bind"] | 16384
+_FORBIDS: Final = _FLAGS["nosuid"] | _FLAGS["nodev"] | _FLAGS["noexec"]
+"""These are the same bits to mount(2) and to statvfs(3)."""
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
 
 
@@ -64,7 +85,8 @@ class LinuxMounter:
                 if flags & ~_KEPT_BY_BIND:
                     self._restrict_bind(target, flags)
                 return
-            self._call(source, place, fstype, flags, data)
+            kept = _kept(fd) if flags & _BIND else 0
+            self._call(source, place, fstype, flags | kept, data)
 
     def unmount(self, target: str, /, *, lazy: bool = False) -> None:
         """Take the topmost mount off; see `Mounter.unmount`."""
@@ -104,7 +126,7 @@ class LinuxMounter:
         # is writable for an instant; a failure must not leave it so.
         try:
             with self._root.open_file(target) as fd:
-                self._call("none", f"/proc/self/fd/{fd}", "", flags | _REMOUNT, "")
+                self._call("none", f"/proc/self/fd/{fd}", "", flags | _REMOUNT | _kept(fd), "")
         except BaseException:
             self.unmount(target, lazy=True)
             raise
@@ -157,6 +179,11 @@ def _named(place: str) -> str:
     return os.readlink(place) if place.startswith("/proc/self/fd/") else place  # noqa: PTH115 - a str
 
 
+def _kept(fd: int) -> int:
+    """Flags of a bind that changing others of it would take off: what it forbids stays forbidden."""
+    return os.fstatvfs(fd).f_flag & _FORBIDS
+
+
 def _is_link(parent: int, name: str) -> bool:
     try:
         os.readlink(name, dir_fd=parent)
@@ -170,6 +197,8 @@ def _flags(options: Sequence[str]) -> tuple[int, str]:
     for option in options:
         if option in _FLAGS:
             flags |= _FLAGS[option]
-        elif option not in _NEUTRAL:
+        elif option in _UNDOES:
+            flags &= ~_FLAGS[_UNDOES[option]]
+        elif option not in _SAYS_NOTHING:
             data.append(option)
     return flags, ",".join(data)

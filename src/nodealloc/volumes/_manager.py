@@ -33,6 +33,7 @@ from nodealloc.volumes._engines import EngineParts, mounting_engine, populating_
 from nodealloc.volumes._lost_mounts import LostMounts
 from nodealloc.volumes._model import ActualVolume, DesiredVolume, VolumeId
 from nodealloc.volumes._plan import is_right
+from nodealloc.volumes._pods_of import PodsOf
 from nodealloc.volumes._populator import DesiredPod, Populated, Populator
 from nodealloc.volumes._ports import (
     AttachVerifier,
@@ -74,7 +75,8 @@ class VolumeManager(Group):
         deadline_s: After which an operation counts as uncertain.
         resync_s: Seconds between looks at everything; None for never.
         observer: Is told of progress.
-        sub_paths: Binds parts of volumes; None where nobody does.
+        sub_paths: Binds parts of volumes, and takes off those that an earlier life left; None where
+            nobody does.
 
     Attributes:
         sub_paths: The same, for whoever configures containers and takes pods down.
@@ -107,11 +109,17 @@ class VolumeManager(Group):
         clock = SystemClock() if clock is None else clock
         self.desired: Final = World[VolumeId, DesiredVolume]("desired volumes")
         self.actual: Final = World[VolumeId, ActualVolume]("actual volumes")
+        self._wanting = PodsOf(self.desired, lambda one: one.uses)
+        self._mounted = PodsOf(self.actual, lambda one: one.mounts)
         self._desired_pods = World[str, DesiredPod]("pods")
         self._populated = World[str, Populated]("populated pods")
         self._adoption = Adoption(pods, self._populated, self.desired, self.actual)
         self._domain = VolumeDomain(
-            self._plugins, leftovers=leftovers, verifier=verifier, deadline_s=deadline_s
+            self._plugins,
+            leftovers=leftovers,
+            verifier=verifier,
+            deadline_s=deadline_s,
+            sub_paths=sub_paths,
         )
         shared = EngineParts(executor=executor, clock=clock, back_off=back_off, observer=observer)
         populator = Populator(self._plugins, claims, self.actual, clock)
@@ -263,10 +271,10 @@ class VolumeManager(Group):
         A mount that is under way counts, also one that hangs. For who takes a pod
         down: once it has ended and `pod_changed` was told, False stays False.
         """
-        wanted = any(uid in one.value.uses for one in self.desired.snapshot().values())
+        wanted = uid in self._wanting
         # In this order: what ends meanwhile is in the actual world before it no longer runs.
         busy = any(one.scope[1:] == (uid,) for one in self._mounting.running())
-        return wanted or busy or any(uid in one.value.mounts for one in self.actual.snapshot().values())
+        return wanted or busy or uid in self._mounted
 
     def volumes_of(self, uid: str, /) -> tuple[PodVolume, ...]:
         """A pod's volumes as they are now, with the last error of each that is not there."""

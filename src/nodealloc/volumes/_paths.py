@@ -195,6 +195,11 @@ class SafeRoot:
                 fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
             except FileNotFoundError:
                 return False
+            except OSError as error:
+                # A mount may refuse even to be named when what it came from is gone.
+                if error.errno in DEAD:
+                    return True
+                raise
             try:
                 return mount_id(fd) != mount_id(parent)
             finally:

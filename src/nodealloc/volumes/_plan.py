@@ -90,7 +90,8 @@ def _step(key: VolumeId, task: Task, deadline_s: float | None) -> Step[Task]:
         detail=task,
         phase=_PHASE.get(task.verb, 1),
         deadline_s=deadline_s,
-        subject=None if use is None else use.generation,
+        # Another content may be what the one before it lacked.
+        subject=None if use is None else (use.generation, use.revision),
     )
 
 
@@ -116,7 +117,9 @@ def _bring_up(desired: DesiredVolume, actual: ActualVolume | None) -> Iterator[t
         mount = mounts.get(use.pod_uid)
         if mount is None or not _is_anothers(mount, use):
             yield Verb.MOUNT, use
-    if not lacking and actual is not None and _has_to_grow(spec, actual):
+    # One that cannot be mounted keeps none of the others from what they wait for.
+    is_there = not lacking or any(one.is_mounted for one in mounts.values())
+    if is_there and actual is not None and _has_to_grow(spec, actual):
         yield Verb.EXPAND, None
 
 

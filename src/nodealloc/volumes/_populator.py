@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Outcome, Plan, Step, View, World
@@ -18,6 +20,8 @@ __all__ = ["CLAIM", "DesiredPod", "Populated", "Populator", "Resolution"]
 
 CLAIM = "persistentVolumeClaim"
 """Kind of a pod's volume that a `ClaimResolver` turns into a volume."""
+_SOONEST_S: Final = 1.0
+"""After which a volume is looked at again at the earliest: what is due now may not be there yet."""
 
 
 @attrs.frozen(kw_only=True)
@@ -120,7 +124,7 @@ class Populator:
                 errors[name] = error
             except Exception as error:  # noqa: BLE001 - a claim resolver's fault is that volume's alone
                 errors[name] = InvalidVolumeError(name, f"resolving it raised {error!r}")
-        again_at_s = self._clock.monotonic_s() + min(fresh_s) if fresh_s else None
+        again_at_s = self._clock.monotonic_s() + max(min(fresh_s), _SOONEST_S) if fresh_s else None
         resolution = Resolution(volumes=volumes, errors=errors, again_at_s=again_at_s)
         return (
             Failed(PodVolumesError(desired.pod.full_name, errors), known=resolution) if errors else resolution
@@ -174,7 +178,7 @@ class Populator:
         """After how long this volume has to be looked at anew; empty for never."""
         plugin = self._plugins.get(spec.plugin)
         fresh_s = None if plugin is None or plugin.age is None else plugin.age.fresh_s(spec)
-        return [] if fresh_s is None else [fresh_s]
+        return [fresh_s] if fresh_s is not None and math.isfinite(fresh_s) else []
 
     def _spec(self, pod: Pod, volume: Volume) -> VolumeSpec:
         if volume.kind == CLAIM and self._claims is not None:

@@ -44,7 +44,8 @@ class Mounter(Protocol):
         """Put one mount on a target, which exists.
 
         Options are those of the mount command, with `bind` and `remount`. A
-        bind with `ro` is read-only when this returns. Mounting on a target
+        bind with `ro` is read-only when this returns, and keeps what its source
+        forbids (`nosuid`, `nodev`, `noexec`), as one without does. Mounting on a target
         that is mounted already stacks a second mount: ask `is_mounted` first.
         Raises `MountError`.
         """

@@ -10,7 +10,7 @@ from typing import Final
 
 from nodealloc._typed import typed
 from nodealloc.volumes._errors import OutsideRootError
-from nodealloc.volumes._paths import SafeRoot, naming
+from nodealloc.volumes._paths import DEAD, SafeRoot, naming
 from nodealloc.volumes._ports import Mounter
 
 __all__ = ["SubPaths"]
@@ -58,9 +58,8 @@ class SubPaths:
         target = self._root.join("pods", uid, _FOLDER, volume, container, str(number))
         with _inside(folder, path) as source:
             while self._mounter.is_mounted(target):
-                with self._root.open_file(target) as there:
-                    if os.path.sameopenfile(source, there):
-                        return target
+                if self._is_bound(source, target):
+                    return target
                 # Of an earlier instance, whose file is another one by now: whoever has that open keeps it.
                 self._mounter.unmount(target, lazy=True)
             self._remove(target)
@@ -87,6 +86,16 @@ class SubPaths:
                 self._root.remove_directory(f"{top}/{volume}/{container}")
             self._root.remove_directory(f"{top}/{volume}")
         self._root.remove_directory(top)
+
+    def _is_bound(self, source: int, target: str) -> bool:
+        """Whether a target leads to what is to be bound; one whose server is gone leads nowhere."""
+        try:
+            with self._root.open_file(target) as there:
+                return os.path.sameopenfile(source, there)
+        except OSError as error:
+            if error.errno in DEAD:
+                return False
+            raise
 
     def _make_target(self, target: str, *, is_directory: bool) -> None:
         """Something of the same kind to bind on; a mount that is there stays."""
@@ -137,10 +146,21 @@ def _step(fd: int, name: str, mode: int, whole: str) -> int:
     try:
         inner = os.open(name, _LOOK, dir_fd=fd)
     except FileNotFoundError:
-        os.mkdir(name, 0o700, dir_fd=fd)
+        os.mkdir(name, 0, dir_fd=fd)
         inner = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=fd)
-        os.chmod(f"/proc/self/fd/{inner}", mode)  # noqa: PTH101 - a descriptor
-    if stat.S_ISLNK(os.fstat(inner).st_mode):
+    try:
+        _make_ready(inner, name, mode, whole)
+    except BaseException:
         os.close(inner)
-        raise OutsideRootError(whole, f"{name!r} was swapped for a symbolic link")
+        raise
     return inner
+
+
+def _make_ready(fd: int, name: str, mode: int, whole: str) -> None:
+    """Refuse a link, and give a directory that was made for this its mode."""
+    found = os.fstat(fd)
+    if stat.S_ISLNK(found.st_mode):
+        raise OutsideRootError(whole, f"{name!r} was swapped for a symbolic link")
+    # Without any rights is how it is made: one that still has none was left by a crash before this line.
+    if stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o777 and found.st_uid == os.geteuid():
+        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101 - a descriptor

@@ -388,5 +388,6 @@ def test_resync_finds_what_no_event_told_of() -> None:
 def test_back_off_refuses_nonsense_and_does_not_overflow() -> None:
     """A million failures wait as long as the longest wait."""
     assert BackOff().after(10**6) == 122.0
+    assert BackOff(factor=1e6).after(10**6) == 122.0
     with pytest.raises(ValueError, match="factor"):
         BackOff(factor=0.5)

@@ -65,6 +65,22 @@ def test_folders_are_found_with_what_is_mounted_below(tmp_path: Path) -> None:
     assert PodFolders(str(root / "absent")).found() == ()
 
 
+def test_a_folder_has_the_mounts_at_it_and_below_it_alone(tmp_path: Path) -> None:
+    """Names that begin alike, and what stands between them in order, are others'."""
+    root = tmp_path.resolve()
+    for name in ("a", "a-b", "a0", "b"):
+        (root / name).mkdir()
+    places = ["", "/a", "/a/x", "/a/x/y", "/a-b", "/a-b/x", "/a0", "/a0/x", "/a.b/x"]
+    table = "".join(f"{at} 20 0:1 / {root}{place} rw - tmpfs tmpfs rw\n" for at, place in enumerate(places))
+    found = {one.uid: one.mounts for one in PodFolders(str(root), mountinfo=lambda: table).found()}
+    assert found == {
+        "a": tuple(f"{root}{one}" for one in ("/a", "/a/x", "/a/x/y")),
+        "a-b": (f"{root}/a-b", f"{root}/a-b/x"),
+        "a0": (f"{root}/a0", f"{root}/a0/x"),
+        "b": (),
+    }
+
+
 def test_a_folder_goes_with_all_that_is_in_it_and_nothing_else(tmp_path: Path) -> None:
     """A link in it goes as a link; what it leads to stays."""
     root = tmp_path.resolve()

@@ -436,7 +436,9 @@ def test_a_pod_waits_for_mounts_that_take_no_longer_than_it_has_patience(tmp_pat
     web, pods = with_scratch()
     with VolumeManager([slow], pods=pods, executor=ThreadExecutor("mounts")) as manager:
         began_s = time.monotonic()
-        assert isinstance(VolumePreparer(manager, patience_s=0.05).make_ready(web, NOW), NotYet)
+        waits = VolumePreparer(manager, patience_s=0.05).make_ready(web, NOW)
+        assert isinstance(waits, NotYet)
+        assert waits.message == "not mounted yet: scratch"
         assert 0.05 <= time.monotonic() - began_s < 5.0
         patient = VolumePreparer(manager, patience_s=60.0)
         cancelled = ManualCancel()

@@ -118,3 +118,16 @@ def test_a_link_to_nothing_is_no_content(tmp_path: Path, directory: int) -> None
     (tmp_path / "..data").resolve().rmdir()
     assert write_files(directory, content("same"))
     assert (tmp_path / "key").read_text() == "same"
+
+
+def test_a_directory_for_a_mount_takes_the_place_of_a_file_that_is_no_more(
+    tmp_path: Path, directory: int
+) -> None:
+    """And a file that of a directory: all follow what the object has now."""
+    write_files(directory, content("old"), folders=["key"])
+    assert (tmp_path / "key").read_text() == "old"
+    assert write_files(directory, {"other": FileContent(b"new", 0o644)}, folders=["key/deep"])
+    assert (tmp_path / "key/deep").is_dir()
+    assert (tmp_path / "other").read_text() == "new"
+    assert write_files(directory, content("again"), folders=["key/deep"])
+    assert (tmp_path / "key").read_text() == "again"

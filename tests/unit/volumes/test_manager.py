@@ -297,6 +297,26 @@ def test_a_failed_mount_leaves_nothing_behind(node: Node) -> None:
     assert not node.host.attached
 
 
+def test_a_pod_that_cannot_have_a_volume_keeps_it_from_no_growth(node: Node) -> None:
+    """Others that share it have what they wait for."""
+    node.disk("c", 10)
+    node.run("c")
+    node.rest()
+
+    def fault(name: str) -> None:
+        if name == "before mount example.com/disk/c other":
+            raise OSError("something is in its place")
+
+    node.host.fault = fault
+    node.run("c", uid="other")
+    node.rest()
+    node.disk("c", 20)
+    node.manager.refresh("pod")
+    node.rest()
+    assert not node.manager.volumes_of("other")[0].mounted
+    assert node.manager.volumes_of("pod")[0].size_bytes == 20
+
+
 def test_growth_reaches_the_volume_and_shrinking_is_refused(node: Node) -> None:
     """A larger claim is expanded while mounted; a smaller one is named, and nothing shrinks."""
     node.disk("c", 10)

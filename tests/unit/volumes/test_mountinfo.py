@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodealloc import _mountinfo
+from nodealloc._mountinfo import parse_line
 from nodealloc.errors import DecodeError
-from nodealloc.volumes import parse_mountinfo
+from nodealloc.volumes import Mount, parse_mountinfo
 
 LINE = (
     r"36 35 98:0 /mnt1 /mnt\0402\011\134 rw,noatime master:1 shared:2 - ext3 /dev/a\040b rw,errors=continue"
@@ -38,6 +40,23 @@ def test_each_line_that_does_not_fit_is_named() -> None:
     with pytest.raises(DecodeError) as caught:
         parse_mountinfo(f"{LINE}\nnonsense\n1 0 0:1 / / rw\nx 0 0:1 / / rw - a b c\n")
     assert [fault.path for fault in caught.value.faults] == ["line 2", "line 3", "line 4"]
+
+
+def test_a_long_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the next one only what is new, however many lines there are; nothing is kept of what is gone."""
+    read: list[str] = []
+
+    def counted(line: str) -> Mount | None:
+        read.append(line)
+        return parse_line(line)
+
+    lines = [f"{number} 1 0:1 / /{number} rw - tmpfs none rw" for number in range(10_000)]
+    monkeypatch.setattr(_mountinfo, "parse_line", counted)
+    first = parse_mountinfo("\n".join(lines))
+    assert parse_mountinfo("\n".join([*lines, "10000 1 0:1 / /new rw - tmpfs none rw"]))[:-1] == first
+    assert len(read) == 10_001
+    parse_mountinfo(lines[0])
+    assert list(_mountinfo._LINES.known) == lines[:1]
 
 
 def test_the_table_of_this_process_is_read() -> None:

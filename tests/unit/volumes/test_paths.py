@@ -158,6 +158,23 @@ def test_descriptors_are_given_back_when_it_fails(root: SafeRoot, monkeypatch: p
     assert descriptors() == before
 
 
+def test_what_refuses_to_be_named_is_a_mount(root: SafeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of NFS whose directory is gone; anything else that is wrong is no answer."""
+    path, real, code = root.join("a", "b"), os.open, errno.ESTALE
+    root.make_directory(path)
+
+    def refused(name: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if name == "b":
+            raise OSError(code, os.strerror(code))
+        return real(name, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refused)
+    assert root.is_mount_point(path)
+    code = errno.EACCES
+    with pytest.raises(PermissionError):
+        root.is_mount_point(path)
+
+
 def test_a_tree_that_is_moved_while_it_goes_is_left(root: SafeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever moves a directory elsewhere meanwhile does not lead the deletion there."""
     outside = Path(root.path).parent / "outside"

@@ -19,6 +19,7 @@ from nodealloc.testing.volume_plugins import (
     check_filesystems,
     check_plugin,
 )
+from nodealloc.testing.volume_sources import FakeConfigSource
 from nodealloc.testing.volumes import FakeHost, FakeMounter
 from nodealloc.volumes import (
     Found,
@@ -38,6 +39,7 @@ from nodealloc.volumes.plugins import (
     EmptyDir,
     HostPath,
     LocalBlock,
+    PodObjects,
     Secret,
     node_plugins,
 )
@@ -78,7 +80,7 @@ def tools(tmp_path: Path) -> Tools:
     ("kind", "spec"),
     [
         ("emptyDir", {}),
-        ("emptyDir", {"medium": "Memory", "sizeLimit": "1Mi"}),
+        ("emptyDir", {"medium": "Memory", "sizeLimit": " 1Mi "}),
         ("hostPath", {"path": "/etc", "type": "Directory"}),
         ("configMap", {"name": "o"}),
         ("secret", {"secretName": "o"}),
@@ -162,6 +164,19 @@ def test_mkfs_that_was_cut_short_is_made_again(tools: Tools) -> None:
     assert record.formatting == ""
 
 
+def test_mkfs_that_was_cut_short_elsewhere_says_nothing_of_another_device(tools: Tools) -> None:
+    """A volume that is given to another device under its name keeps what is on that."""
+    records = BlockRecords(tools.root, tools.local.name)
+    before = tools.local.volume("disk", str(tools.base / "first.img"), size_bytes=1 << 20)
+    tools.local.attach(before)
+    records.write("disk", BlockRecord.of(before, formatting="ext4"))
+    spec = tools.local.volume("disk", str(tools.base / "second.img"), size_bytes=1 << 20)
+    device = tools.local.attach(spec).device_path
+    tools.filesystems.types[device] = "ext4"  # with somebody's files; `make` refuses to make it again
+    tools.local.stage(spec, device)
+    assert tools.mounter.is_mounted(f"{tools.root.path}/plugins/nodealloc.io~local-block/mounts/disk")
+
+
 def test_a_record_that_is_none_is_passed_over(tools: Tools) -> None:
     """Foreign bytes in its place are no record, and no crash."""
     folder = tools.base / "root/plugins/nodealloc.io~local-block/records"
@@ -223,6 +238,18 @@ def test_bad_host_paths_are_named(spec: dict[str, Json], reason: str) -> None:
     """Nothing leads up, and nothing is relative to wherever the agent runs."""
     with pytest.raises(InvalidVolumeError, match=reason):
         HostPath().spec(POD, Volume(name="v", kind="hostPath", spec=spec))
+
+
+@pytest.mark.parametrize("kind", ["configMap", "secret", "downwardAPI", "projected"])
+def test_a_mode_that_is_null_is_the_default(tools: Tools, kind: str) -> None:
+    """As templates write one for which nobody gave a value."""
+    source = FakeConfigSource()
+    plugins = node_plugins(tools.root, tools.mounter, PodObjects(config_maps=source, secrets=source))
+    (plugin,) = (one for one in plugins if kind in one.kinds)
+    asked: dict[str, Json] = {"name": "o", "secretName": "o", "defaultMode": None}
+    plain = {name: value for name, value in asked.items() if value is not None}
+    specs = [plugin.spec(POD, Volume(name="v", kind=kind, spec=one)) for one in (asked, plain)]
+    assert specs[0] == specs[1]
 
 
 @pytest.mark.parametrize(
@@ -452,9 +479,22 @@ def test_a_host_path_is_looked_for_where_the_nodes_root_is(tools: Tools) -> None
     assert (tools.base / "host/a/b").is_dir()
 
 
+def test_the_image_of_a_read_only_volume_is_neither_made_nor_grown(tools: Tools) -> None:
+    """It is attached as it is, or refused by name."""
+    image = tools.base / "disk.img"
+    spec = tools.local.volume("disk", str(image), size_bytes=1 << 20, read_only=True)
+    with pytest.raises(PermanentError, match="does not exist; make it"):
+        tools.local.attach(spec)
+    image.write_bytes(b"short")
+    with pytest.raises(PermanentError, match="has 5 bytes, 1048576 are wanted"):
+        tools.local.attach(spec)
+    assert image.read_bytes() == b"short"
+
+
 def test_a_read_only_volume_is_neither_made_nor_grown(tools: Tools) -> None:
     """It is mounted as it is, or refused while it is empty."""
     image = tools.base / "disk.img"
+    image.write_bytes(bytes(1 << 20))
     writable = tools.local.volume("disk", str(image), size_bytes=1 << 20)
     spec = tools.local.volume("disk", str(image), size_bytes=1 << 20, read_only=True)
     device = tools.local.attach(spec).device_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -144,7 +145,7 @@ def test_a_pod_is_told_of_itself(tools: Tools) -> None:
         item("tier", "metadata.labels['tier']"),
         item("none", "metadata.annotations['none']"),
         amount("cpu", "limits.cpu", divisor="1m"),
-        amount("cpus", "limits.cpu"),
+        amount("cpus", "limits.cpu", divisor=None),
         amount("memory", "limits.memory", divisor="1Gi"),
         amount("asked", "requests.memory"),
         amount("disk", "limits.ephemeral-storage"),
@@ -385,13 +386,29 @@ def test_a_pods_group_owns_its_files(tools: Tools) -> None:
     assert stat.S_IMODE(there.stat().st_mode) == 0o2700, "what the pod made of it stays"
 
 
+@pytest.mark.parametrize(("life_s", "most"), [(0.0, 9), (math.inf, 3)])
+def test_a_token_that_is_due_is_not_asked_for_without_a_pause(tools: Tools, life_s: float, most: int) -> None:
+    """Its source may have no other one yet; one that never ends is not due."""
+    tools.tokens.life_s = life_s
+    manager, pods, clock = tools.manager(tools.projected())
+    pods.put(pod({"projected": {"sources": [EVERY_SOURCE[3]]}}))
+    manager.pod_changed("uid")
+    settle(manager)
+    for _ in range(30):
+        clock.advance(0.1)
+        settle(manager)
+    assert manager.volumes_of("uid")[0].mounted
+    assert len(tools.tokens.asked) <= most
+
+
 @pytest.mark.root
 @pytest.mark.usefixtures("as_root")
+@pytest.mark.parametrize("kind", ["containers", "initContainers", "ephemeralContainers"])
 @pytest.mark.parametrize(("users", "owner"), [((7, None), 0), ((7, 7), 7), ((7, 8), 0)])
 def test_a_token_belongs_to_the_pods_only_user(
-    tools: Tools, users: tuple[int, int | None], owner: int
+    tools: Tools, users: tuple[int, int | None], owner: int, kind: str
 ) -> None:
-    """Where all containers run as one; else it has the volume's mode."""
+    """Where all containers run as one, those for debugging as well; else it has the volume's mode."""
     containers: list[Json] = [
         {"name": f"c{at}", "image": "i", "securityContext": {} if user is None else {"runAsUser": user}}
         for at, user in enumerate(users)
@@ -400,7 +417,9 @@ def test_a_token_belongs_to_the_pods_only_user(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "web", "namespace": "team", "uid": "uid"},
-        "spec": {"containers": containers},
+        "spec": {"containers": containers[:1], kind: containers[-1:]}
+        if kind != "containers"
+        else {"containers": containers},
     }
     projected = tools.projected()
     spec = projected.spec(Pod.from_manifest(text), sources(EVERY_SOURCE[3]))

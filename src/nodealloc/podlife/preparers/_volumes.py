@@ -86,7 +86,8 @@ class VolumePreparer:
         found = {one.name: one for one in self._manager.volumes_of(pod.uid)}
         missing = sorted(name for name in used if name not in found or not found[name].mounted)
         if missing:
-            why = [f"{name} ({found[name].error})" if name in found else name for name in missing]
+            errors = {name: one.error for name, one in found.items() if one.error}
+            why = [f"{name} ({errors[name]})" if name in errors else name for name in missing]
             return NotYet(blocker="volumes", message=f"not mounted yet: {', '.join(why)}", after_s=1.0)
         paths = {name: one.path for name, one in found.items()}
         read_only = frozenset(name for name, one in found.items() if one.read_only)

@@ -69,8 +69,8 @@ def write_files(
             _replace(directory, name, files, group)
         if group is not None:
             give_to_group(directory, group, writes=False)
-        made = _make_folders(directory, files, folders, group)
-        return _tidy(directory, name, files) or changed or made
+        tidied = _tidy(directory, name, files)  # before a directory is made where a file is no more
+        return _make_folders(directory, files, folders, group) or changed or tidied
     finally:
         os.close(directory)
 

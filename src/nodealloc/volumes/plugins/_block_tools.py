@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -67,8 +67,9 @@ class LinuxBlockTools:
         return _run(["losetup", "--find", "--show", "--", image]).strip()
 
     def detach(self, image: str, /) -> None:
-        """Give them back."""
-        for device in self._devices(image):
+        """Give them back, those of an image that somebody deleted meanwhile as well."""
+        present = self._devices(image) if Path(image).exists() else []
+        for device in (*present, *_of_deleted(image)):
             _run(["losetup", "--detach", device])
 
     def refresh(self, device: str, /) -> int:
@@ -100,12 +101,15 @@ class LinuxFilesystems:
         return types[0] if types else ""
 
     def make(self, device: str, fstype: str, /) -> None:
-        """Run mkfs of that type."""
+        """Run mkfs of that type; of ext nothing is kept back for root, since pods are to have all of it.
+
+        Source: Kubernetes v1.32 ``k8s.io/mount-utils``.
+        """
         if shutil.which(f"mkfs.{fstype}") is None:
             raise PermanentError(f"mkfs.{fstype} is not on this node; install it, or use another fsType")
-        force = ["-F"] if fstype.startswith("ext") else ["-f"]
+        options = ["-F", "-m", "0"] if fstype.startswith("ext") else ["-f"]
         with _alone(device) as lock:
-            _run([f"mkfs.{fstype}", "-q", *force, device], lock)
+            _run([f"mkfs.{fstype}", "-q", *options, device], lock)
 
     def grow(self, device: str, mounted_at: str, /) -> bool:
         """Grow ext2 to ext4 and xfs."""
@@ -146,6 +150,15 @@ def _alone(device: str) -> Generator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def _of_deleted(image: str) -> Iterator[str]:
+    """Loop devices of an image that stood at a path; losetup finds them by what stands there now."""
+    was = f"{os.path.realpath(image)} (deleted)"
+    for file in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # given back at this moment
+            if os.fsdecode(file.read_bytes()).removesuffix("\n") == was:
+                yield f"/dev/{file.parent.parent.name}"
 
 
 def _size(device: str) -> int:

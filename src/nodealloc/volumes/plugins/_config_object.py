@@ -72,7 +72,7 @@ class _ConfigObject:
                 "namespace": pod.namespace,
                 "object": name,
                 "optional": bool(volume.spec.get("optional", False)),
-                "defaultMode": mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE)),
+                "defaultMode": mode_of(volume.name, volume.spec.get("defaultMode")),
                 "items": key_items(volume.name, volume.spec.get("items")),
                 **inner_mounts(pod, volume.name),
             },
@@ -80,7 +80,9 @@ class _ConfigObject:
 
     def revision(self, spec: VolumeSpec, /) -> str:
         """The version of the object, "" where it is absent, and where others are mounted inside."""
-        found = self._objects.read(*_key(spec), optional=bool(spec.config.get("optional")))
+        namespace, name = _key(spec)
+        self._objects.look(namespace, name, spec.pod_uid, spec.name)
+        found = self._objects.read(namespace, name, optional=bool(spec.config.get("optional")))
         return revision_of("" if found is None else found.version, spec)
 
     def fresh_s(self, spec: VolumeSpec, /) -> float | None:

@@ -6,7 +6,7 @@ import enum
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from nodealloc import _attrs as attrs
 from nodealloc._typed import typed, typed_fields
@@ -72,6 +72,9 @@ class ConfigStore:
         ttl_s: How long `CACHE` believes what it read, and after how long what pods have of
             it is compared with it again where nobody watches.
         clock: Time for `ttl_s`.
+
+    Attributes:
+        clock: The same.
     """
 
     @typed
@@ -95,7 +98,7 @@ class ConfigStore:
         self._source = source
         self._strategy = strategy
         self._ttl_s = ttl_s
-        self._clock: Clock = SystemClock() if clock is None else clock
+        self.clock: Final[Clock] = SystemClock() if clock is None else clock
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], tuple[float, ConfigObject | None]] = {}
         self._news: Counter[tuple[str, str]] = Counter()
@@ -111,7 +114,7 @@ class ConfigStore:
             return known[1]
         # Watching begins before reading, so that no change falls between the two.
         self._begin_watch(key)
-        read_s, news = self._clock.monotonic_s(), self._news[key]
+        read_s, news = self.clock.monotonic_s(), self._news[key]
         found = self._source.read(namespace, name)
         with self._lock:
             # What changed while it was read may not be in it: the next one reads again.
@@ -137,7 +140,7 @@ class ConfigStore:
         if found is not None and found.immutable:
             return True
         if self._strategy is ChangeStrategy.CACHE:
-            return self._clock.monotonic_s() < read_s + self._ttl_s
+            return self.clock.monotonic_s() < read_s + self._ttl_s
         return self._strategy is ChangeStrategy.WATCH and key in self._stops
 
     def _begin_watch(self, key: tuple[str, str]) -> None:

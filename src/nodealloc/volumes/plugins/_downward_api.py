@@ -59,7 +59,7 @@ class DownwardApi:
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
         """Read `items` and `defaultMode`, and tell what the pod's files say now."""
-        mode = mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE))
+        mode = mode_of(volume.name, volume.spec.get("defaultMode"))
         files = told(volume.name, pod, volume.spec.get("items"), mode, self._allocatable)
         united(volume.name, [files_of(files)])
         return VolumeSpec(
@@ -137,7 +137,7 @@ def _field(volume: str, pod: Pod, path: str) -> str:
 
 
 def _amount(volume: str, pod: Pod, asked: Mapping[str, Json], allocatable: Mapping[str, Quantity]) -> str:
-    name, divisor = asked.get("containerName"), asked.get("divisor", "")
+    name, divisor = asked.get("containerName"), asked.get("divisor") or ""
     of = next((one for one in pod.all_containers if one.name == name), None)
     if of is None:
         known = ", ".join(one.name for one in pod.all_containers)

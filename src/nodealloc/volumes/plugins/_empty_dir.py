@@ -63,7 +63,7 @@ class EmptyDir:
         if medium not in ("", "Memory"):
             raise InvalidVolumeError(volume.name, f'medium is {medium!r}; use "" or "Memory"')
         try:
-            size_bytes = None if limit is None else Quantity.parse(str(limit)).value
+            size_bytes = None if limit is None else Quantity.parse(str(limit).strip()).value
         except DecodeError as error:
             raise InvalidVolumeError(
                 volume.name, f"sizeLimit is {limit}: {error.faults[0].reason}"

@@ -122,7 +122,9 @@ def inner_mounts(pod: Pod, volume: str, /) -> Mapping[str, Json]:
 
 
 def mode_of(volume: str, mode: Json, /) -> int:
-    """The permission bits that a volume or an item says; raises `InvalidVolumeError`."""
+    """The permission bits that a volume or an item says, null or not; raises `InvalidVolumeError`."""
+    if mode is None:
+        return DEFAULT_MODE
     if not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o777:
         raise InvalidVolumeError(volume, f"mode is {mode!r}; use 0 to 511, which is 0777 in octal")
     return mode

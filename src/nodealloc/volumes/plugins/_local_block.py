@@ -76,7 +76,7 @@ class LocalBlock:
         Args:
             name: Unique among this plugin's volumes; one path component.
             path: Of the image, which is made when it is absent and a size is given, or of the device.
-            size_bytes: An image is grown to it; a device has to have it.
+            size_bytes: An image is grown to it; a device, and an image that is only read, has to have it.
             fstype: Made on an empty device: `ext4`, `xfs`.
             mode: File system or raw device.
             read_only: Whether everybody may only read.
@@ -92,7 +92,7 @@ class LocalBlock:
             size_bytes=size_bytes,
             needs_attach=True,
             needs_stage=mode is VolumeMode.FILESYSTEM,
-            can_expand=True,
+            can_expand=not read_only,
         )
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
@@ -105,12 +105,13 @@ class LocalBlock:
         # The directory is what a restart finds, so it comes first; the record says what it was.
         self._root.make_directory(self._stage_path(spec))
         before = self._records.read(spec.name)
-        formatting = "" if before is None else before.formatting
+        # What was begun on another device says nothing of this one, which may hold somebody's files.
+        formatting = before.formatting if before is not None and before.path == path else ""
         self._records.write(spec.name, BlockRecord.of(spec, formatting=formatting))
         if _is_device(path):
             device = path
         else:
-            _grow_image(path, spec.size_bytes)
+            _grow_image(path, None if spec.read_only else spec.size_bytes)
             device = self._blocks.attach(path)
         size = self._blocks.refresh(device)
         if spec.size_bytes is not None and size < spec.size_bytes:
@@ -124,7 +125,7 @@ class LocalBlock:
         """Give the loop device back, then forget."""
         known = self._known(spec)
         path = str(known.config.get("path", ""))
-        if path and not _is_device(path) and Path(path).exists():
+        if path and not _is_device(path):
             self._blocks.detach(path)
         # The directory goes last, because it is what leads a restart to the rest.
         self._records.drop(spec.name)
@@ -296,7 +297,7 @@ def _grow_image(path: str, size_bytes: int | None) -> None:
     image = Path(path)
     if size_bytes is None:
         if not image.exists():
-            raise PermanentError(f"image {path} does not exist; make it, or say how large it is to be")
+            raise PermanentError(f"image {path} does not exist; make it, or say how large a writable one is")
         return
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.podspec import Json
@@ -12,6 +14,9 @@ from nodealloc.volumes.plugins._config_store import ConfigObject, ConfigStore
 from nodealloc.volumes.plugins._files import path_of
 
 __all__ = ["ObjectFiles"]
+
+_LOOKING_S: Final = 300.0
+"""How long who looked at an object hears of it: longer than a pod that waits for one goes without looking."""
 
 
 class ObjectFiles:
@@ -31,7 +36,9 @@ class ObjectFiles:
             raise ConfigurationError(f"this ConfigStore serves another plugin; give {plugin} one of its own")
         self._store, self._kind, self._on_changed = store, kind, on_changed
         self._lock = threading.Lock()
-        self._users: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+        # Pod and volume, and until when they count: who only looked may never leave.
+        self._users: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+        self._sweep_s = -math.inf
         store.on_change = self._changed
 
     def read(self, namespace: str, name: str, /, *, optional: bool) -> ConfigObject | None:
@@ -78,21 +85,51 @@ class ObjectFiles:
                 )
         return files
 
+    def look(self, namespace: str, name: str, uid: str, volume: str, /) -> None:
+        """A pod is about to read an object, which may be absent: it hears of changes for a while."""
+        now_s = self._store.clock.monotonic_s()
+        with self._lock:
+            users = self._users.setdefault((namespace, name), {})
+            users[uid, volume] = max(now_s + _LOOKING_S, users.get((uid, volume), 0.0))
+            unused = self._unused() if self._sweep(now_s) else []
+        self._forget(unused)
+
     def use(self, namespace: str, name: str, uid: str, volume: str, /) -> None:
         """A volume of a pod has files of an object from now on: the pod hears of its changes."""
         with self._lock:
-            self._users.setdefault((namespace, name), {})[uid, volume] = None
+            self._users.setdefault((namespace, name), {})[uid, volume] = math.inf
 
     def leave(self, uid: str, volume: str, /) -> None:
         """The volume is gone; an object that nobody uses any more is not followed any more."""
+        now_s = self._store.clock.monotonic_s()
         with self._lock:
             for users in self._users.values():
                 users.pop((uid, volume), None)
-            unused = [key for key, users in self._users.items() if not users]
-            for key in unused:
-                del self._users[key]
+            self._sweep(now_s)
+            unused = self._unused()
+        self._forget(unused)
+
+    def _sweep(self, now_s: float) -> bool:
+        """Count nobody any more who looked long ago; now and then, since that takes a look at all."""
+        if now_s < self._sweep_s:
+            return False
+        self._sweep_s = now_s + _LOOKING_S
+        for key, users in self._users.items():
+            self._users[key] = {user: until_s for user, until_s in users.items() if until_s > now_s}
+        return True
+
+    def _unused(self) -> list[tuple[str, str]]:
+        """Objects that nobody uses any more."""
+        unused = [key for key, users in self._users.items() if not users]
+        for key in unused:
+            del self._users[key]
+        return unused
+
+    def _forget(self, unused: Sequence[tuple[str, str]]) -> None:
         for key in unused:
             self._store.forget(*key)
+            # Who came meanwhile may have read what is not followed any more: it looks again.
+            self._changed(*key)
 
     def _changed(self, namespace: str, name: str) -> None:
         with self._lock:

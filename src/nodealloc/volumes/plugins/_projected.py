@@ -91,7 +91,7 @@ class Projected:
 
     def spec(self, pod: Pod, volume: Volume, /) -> VolumeSpec:
         """Read `sources` and `defaultMode`, and tell what the pod says of itself now."""
-        mode = mode_of(volume.name, volume.spec.get("defaultMode", DEFAULT_MODE))
+        mode = mode_of(volume.name, volume.spec.get("defaultMode"))
         sources = [
             {kind: self._source(volume.name, pod, kind, fields, mode)} for kind, fields in _sources(volume)
         ]
@@ -110,6 +110,8 @@ class Projected:
 
     def revision(self, spec: VolumeSpec, /) -> str:
         """Names what all files say, and where others are mounted inside."""
+        for objects, namespace, name in self._read(spec):
+            objects.look(namespace, name, spec.pod_uid, spec.name)
         return revision_of(digest_of(self._files(spec, None)), spec)
 
     def fresh_s(self, spec: VolumeSpec, /) -> float | None:
@@ -121,10 +123,8 @@ class Projected:
     def mount(self, spec: VolumeSpec, use: Use, device_path: str, /) -> None:
         """Write the files; the same content again writes nothing."""
         del device_path
-        for kind, fields in _parts(spec):
-            if kind in self._objects:
-                namespace, name = str(spec.config["namespace"]), str(fields["object"])
-                self._objects[kind].use(namespace, name, use.pod_uid, spec.name)
+        for objects, namespace, name in self._read(spec):
+            objects.use(namespace, name, use.pod_uid, spec.name)
         self._volumes.write(spec, use, self._files(spec, use))
 
     def unmount(self, spec: VolumeSpec, use: Use, /) -> None:
@@ -160,6 +160,12 @@ class Projected:
         raise InvalidVolumeError(
             volume, f"nobody here gives a source of kind {kind!r}; there are: {', '.join(served)}"
         )
+
+    def _read(self, spec: VolumeSpec) -> Iterator[tuple[ObjectFiles, str, str]]:
+        """Namespace and name of each object that a volume has files of, and who reads it."""
+        for kind, fields in _parts(spec):
+            if kind in self._objects:
+                yield self._objects[kind], str(spec.config["namespace"]), str(fields["object"])
 
     def _files(self, spec: VolumeSpec, use: Use | None) -> dict[str, FileContent]:
         found: list[Mapping[str, FileContent]] = []
@@ -275,7 +281,7 @@ def _only_user(pod: Pod) -> int | None:
     """
     of_pod = None if pod.security_context is None else pod.security_context.run_as_user
     users: set[int | None] = set()
-    for one in pod.all_containers:
+    for one in (*pod.all_containers, *pod.ephemeral_containers):
         own = None if one.security_context is None else one.security_context.run_as_user
         users.add(of_pod if own is None else own)
     return users.pop() if len(users) == 1 else None
