@@ -112,7 +112,15 @@ class Performer:
         self, step: Step[Detail], cancel: Cancel, /
     ) -> Acted | Done[Acted] | Failed[Acted] | Uncertain[Acted]:
         """Do a step; whatever goes wrong, the next listing is one that began after it."""
-        uid = uid_of(step)
+        try:
+            return self._done(uid_of(step), step, cancel)
+        finally:
+            if uid_of(step) not in self._worlds.wanted:
+                self._let_go(uid_of(step))  # it came back when its pod was forgotten
+
+    def _done(
+        self, uid: str, step: Step[Detail], cancel: Cancel
+    ) -> Acted | Done[Acted] | Failed[Acted] | Uncertain[Acted]:
         for one in asked_again(self._worlds.pods.get(uid), step.detail):
             _log.warning("pod %s: %s", uid, NotHeededError(one))
         try:
@@ -365,11 +373,14 @@ class Performer:
 
     def _forget(self, uid: str, detail: Forget) -> None:
         self._give_up(uid, detail.full_name)
+        self._let_go(uid)
+        self._watch.forget(uid)
+        self._worlds.wanted.drop(uid, by="forgotten")
+
+    def _let_go(self, uid: str) -> None:
         self._failed_pulls.forget(uid)
         self._stops.forget(uid)
-        self._watch.forget(uid)
         self._listings.forget(uid)
-        self._worlds.wanted.drop(uid, by="forgotten")
 
 
 def _container(record: PodRecord, name: str) -> Container:
