@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
 
@@ -320,6 +321,30 @@ def test_a_configuration_that_cannot_be_is_told_of_its_container() -> None:
     assert waiting is not None
     assert (waiting.reason, waiting.message) == ("CreateContainerConfigError", "config map web is not there")
     node.after(30)
+    assert node.running() == ["app#0"]
+
+
+def test_what_cannot_be_made_for_long_is_tried_as_often_as_by_a_kubelet() -> None:
+    """Each 10 to 15 s: whoever writes the config map that was missing does not wait for two minutes more."""
+
+    class Failing(PlainConfiguration):
+        def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
+            if node.clock.monotonic_s() < 1300:
+                raise LookupError("no network yet")
+            return super().sandbox(pod, attempt, provided)
+
+        def container(
+            self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+        ) -> ContainerConfig:
+            if node.clock.monotonic_s() < 1600:
+                raise LookupError("config map web is not there")
+            return super().container(record, container, attempt, image_id, report)
+
+    node = Node(configuring=Failing())
+    node.lives.put(pod())
+    node.after(315, step_s=0.5)
+    assert any(one.startswith("run_sandbox") for one in node.calls())
+    node.after(300, step_s=0.5)
     assert node.running() == ["app#0"]
 
 
