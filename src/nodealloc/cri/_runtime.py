@@ -53,14 +53,14 @@ class CriDeadlines:
     Attributes:
         look_s: To list, inspect, and say how it is.
         change_s: To make, start or remove something; stopping has the grace on top.
-        pull_s: To get an image.
+        pull_s: To get an image, however large; one that was cut short begins anew.
 
     Source: kubelet ``runtime-request-timeout`` (2 min; 4 min for a sandbox).
     """
 
     look_s: float = attrs.field(default=120.0, validator=within(0, above=True))
     change_s: float = attrs.field(default=240.0, validator=within(0, above=True))
-    pull_s: float = attrs.field(default=1800.0, validator=within(0, above=True))
+    pull_s: float = attrs.field(default=14_400.0, validator=within(0, above=True))
 
 
 _SAME_COMMANDS: Final = 4

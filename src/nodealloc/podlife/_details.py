@@ -83,7 +83,7 @@ class LifePolicy:
     pulls: RestartBackOff = RestartBackOff()
     term_s: float = attrs.field(default=2.0, validator=within(0))
     call_s: float = attrs.field(default=120.0, validator=within(0, above=True))
-    pull_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
+    pull_s: float = attrs.field(default=18_000.0, validator=within(0, above=True))
     prepare_s: float = attrs.field(default=120.0, validator=within(0, above=True))
     hook_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
     again_s: float = attrs.field(default=1.0, validator=within(0, above=True, finite=True))
