@@ -65,6 +65,8 @@ class CriDeadlines:
 
 _SAME_COMMANDS: Final = 4
 """So often the same command may run in a container at once: its probes, and a hook, ask what they like."""
+_SAME_INSPECTIONS: Final = 4
+"""So often a pod may be inspected at once: it is watched, and started, ended and asked by hooks meanwhile."""
 _WHO_AGAIN_S: Final = 60.0
 _LEFT_S: Final = 1.0
 """How long the runtime may take to say where the processes of a command that timed out are."""
@@ -99,8 +101,8 @@ class CriRuntime:
     `Looks`, `Sandboxes`, `Containers`, `Images` and `CommandRunner`.
     Nothing is dialled before the first call, and a runtime that was restarted is
     dialled anew. Of calls of one kind about one target a single one is under
-    way: another one is refused at once, so that nothing piles up behind a
-    container that hangs. Images are everybody's: who asks for them while an
+    way, of commands and inspections a few: another one is refused at once, so that
+    nothing piles up behind a container that hangs. Images are everybody's: who asks for them while an
     answer is under way shares the next one.
 
     Args:
@@ -155,8 +157,8 @@ class CriRuntime:
     def _all_of(self, uid: str) -> PodListing:
         """What there is of one pod."""
         of_boxes, of_runs = requests.encode_of_pod(uid)
-        boxes, odd = codec.decode_sandboxes(self._look("ListPodSandbox", of_boxes, uid))
-        runs, odd_runs = codec.decode_containers(self._look("ListContainers", of_runs, uid))
+        boxes, odd = codec.decode_sandboxes(self._inspected("ListPodSandbox", of_boxes, uid))
+        runs, odd_runs = codec.decode_containers(self._inspected("ListContainers", of_runs, uid))
         for oddity in (*odd, *odd_runs):
             raise RuntimeRefusedError("inspect", "BAD ANSWER", oddity.what)
         return PodListing(uid=uid, sandboxes=tuple(boxes), containers=tuple(runs))
@@ -308,8 +310,12 @@ class CriRuntime:
             return None  # the count is worth no second error
         return self._survivors.note(container_id, pid, began_ticks) if pid else None
 
-    def _look(self, name: str, request: bytes, about: str = "") -> bytes:
-        return self._line.call(name, request, self._deadlines.look_s, about=about)
+    def _look(self, name: str, request: bytes) -> bytes:
+        return self._line.call(name, request, self._deadlines.look_s)
+
+    def _inspected(self, name: str, request: bytes, about: str) -> bytes:
+        limit_s = self._deadlines.look_s
+        return self._line.call(name, request, limit_s, about=about, at_once=_SAME_INSPECTIONS)
 
     def _change(self, name: str, request: bytes, about: object, shown: str = "") -> bytes:
         limit_s = self._deadlines.change_s
@@ -324,7 +330,7 @@ class CriRuntime:
     def _sandbox(self, sandbox_id: str) -> SandboxReport | None:
         request = requests.encode_about("PodSandboxStatus", sandbox_id)
         try:
-            return codec.decode_sandbox(self._look("PodSandboxStatus", request, sandbox_id))
+            return codec.decode_sandbox(self._inspected("PodSandboxStatus", request, sandbox_id))
         except NoSuchRecordError:
             return None
         except ValueError as error:
@@ -333,7 +339,7 @@ class CriRuntime:
     def _container(self, container_id: str, sandbox_id: str) -> ContainerReport | None:
         request = requests.encode_about("ContainerStatus", container_id)
         try:
-            report = codec.decode_container(self._look("ContainerStatus", request, container_id))
+            report = codec.decode_container(self._inspected("ContainerStatus", request, container_id))
         except NoSuchRecordError:
             return None
         except ValueError as error:

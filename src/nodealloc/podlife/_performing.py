@@ -11,7 +11,6 @@ import attrs
 
 from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, UncertainError
-from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
 from nodealloc.podlife._details import (
@@ -205,13 +204,15 @@ class Performer:
         return known.report or PodReport(uid=uid)
 
     def _addressed(self, pod: Pod, sandbox_id: str = "") -> PodReport:
-        """With the pod's address, which a sandbox that was made just now is asked for."""
+        """With the pod's address, which a sandbox that was made just now is asked for.
+
+        Raises as `Looks.inspect` does: nothing goes on without it.
+        """
         report = self._report(pod.uid)
         boxes = [one for one in report.sandboxes if one.record.is_ready and sandbox_id in ("", one.record.id)]
-        if not (pod.host_network or any(one.ips for one in boxes)):
-            with contextlib.suppress(NodeallocError):
-                return self._watch.ask(pod.uid)
-        return report
+        if pod.host_network or any(one.ips for one in boxes):
+            return report
+        return self._watch.ask(pod.uid)
 
     def _make_ready(self, detail: MakeReady, cancel: Cancel) -> Acted:
         ready: list[str] = []

@@ -551,6 +551,27 @@ def test_two_probes_may_run_the_same_command(peer: Peer, runtime: CriRuntime) ->
         one.join(10.0)
 
 
+def test_a_pod_may_be_inspected_for_several_at_once(peer: Peer, runtime: CriRuntime) -> None:
+    """Who makes a container asks for its pod's address while the watch looks at that; a few, and no more."""
+    gate, entered = threading.Event(), threading.Semaphore(0)
+
+    def hang(_request: bytes) -> bytes:
+        entered.release()
+        gate.wait(20.0)
+        return boxes()
+
+    peer.answers = {"ListPodSandbox": hang}
+    asking = [threading.Thread(target=runtime.inspect, args=("u",), daemon=True) for _ in range(4)]
+    for one in asking:
+        one.start()
+        assert entered.acquire(timeout=10.0)
+    with pytest.raises(RuntimeUnavailableError, match="one is under way"):
+        runtime.inspect("u")
+    gate.set()
+    for one in asking:
+        one.join(10.0)
+
+
 def test_calls_do_not_pile_up_behind_one_that_hangs(peer: Peer, runtime: CriRuntime) -> None:
     """Thousands of the same are refused at once; other containers, other calls go on; then it works again."""
     gate, entered = threading.Event(), threading.Event()
