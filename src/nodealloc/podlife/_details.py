@@ -171,11 +171,15 @@ class Start:
 
 @attrs.frozen
 class Resize:
-    """Other resources for an instance that runs, as `Definitions.resources` writes them."""
+    """Other resources for an instance that runs, as `Definitions.resources` writes them.
+
+    Those that are `freed` it was limited in, and is no more.
+    """
 
     container: str
     container_id: str
     resources: str
+    freed: frozenset[str] = frozenset()
 
 
 @attrs.frozen

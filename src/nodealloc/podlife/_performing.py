@@ -13,6 +13,7 @@ from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, UncertainError
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
+from nodealloc.podlife._definitions import unlimited
 from nodealloc.podlife._details import (
     Acted,
     BeginAgain,
@@ -313,7 +314,7 @@ class Performer:
 
     def _resize(self, record: PodRecord, detail: Resize) -> Acted:
         resources = self._configuring.resources(record, _container(record, detail.container))
-        self._runtime.update_container(detail.container_id, resources)
+        self._runtime.update_container(detail.container_id, unlimited(resources, detail.freed))
         return Acted()
 
     def _hook(self, record: PodRecord, detail: Hook, cancel: Cancel) -> Acted:
