@@ -67,6 +67,8 @@ _SAME_COMMANDS: Final = 4
 """So often the same command may run in a container at once: its probes, and a hook, ask what they like."""
 _SAME_INSPECTIONS: Final = 4
 """So often a pod may be inspected at once: it is watched, and started, ended and asked by hooks meanwhile."""
+_SAME_STOPS: Final = 4
+"""So often a container may be asked to end at once: whoever gives it less time does not wait for more."""
 _WHO_AGAIN_S: Final = 60.0
 _LEFT_S: Final = 1.0
 """How long the runtime may take to say where the processes of a command that timed out are."""
@@ -101,8 +103,8 @@ class CriRuntime:
     `Looks`, `Sandboxes`, `Containers`, `Images` and `CommandRunner`.
     Nothing is dialled before the first call, and a runtime that was restarted is
     dialled anew. Of calls of one kind about one target a single one is under
-    way, of commands and inspections a few: another one is refused at once, so that
-    nothing piles up behind a container that hangs. Images are everybody's: who asks for them while an
+    way, of commands, stops and inspections a few: another one is refused at once, so
+    that nothing piles up behind a container that hangs. Images are everybody's: who asks for them while an
     answer is under way shares the next one.
 
     Args:
@@ -217,7 +219,9 @@ class CriRuntime:
         request = requests.encode_stop(container_id, grace_s)
         limit_s = self._deadlines.change_s + grace_s
         try:
-            self._line.call("StopContainer", request, limit_s, about=container_id, changes=True)
+            self._line.call(
+                "StopContainer", request, limit_s, about=container_id, changes=True, at_once=_SAME_STOPS
+            )
         except NoSuchRecordError:
             return
 
