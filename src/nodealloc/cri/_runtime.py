@@ -66,7 +66,7 @@ class CriDeadlines:
 _SAME_COMMANDS: Final = 4
 """So often the same command may run in a container at once: its probes, and a hook, ask what they like."""
 _SAME_INSPECTIONS: Final = 4
-"""So often a pod may be inspected at once: it is watched, and started, ended and asked by hooks meanwhile."""
+"""So often the same may be listed or inspected at once: a pod is watched while its containers are made."""
 _SAME_STOPS: Final = 4
 """So often a container may be asked to end at once: whoever gives it less time does not wait for more."""
 _WHO_AGAIN_S: Final = 60.0
@@ -103,7 +103,7 @@ class CriRuntime:
     `Looks`, `Sandboxes`, `Containers`, `Images` and `CommandRunner`.
     Nothing is dialled before the first call, and a runtime that was restarted is
     dialled anew. Of calls of one kind about one target a single one is under
-    way, of commands, stops and inspections a few: another one is refused at once, so
+    way, of commands, stops and looks at what there is a few: another one is refused at once, so
     that nothing piles up behind a container that hangs. Images are everybody's: who asks for them while an
     answer is under way shares the next one.
 
@@ -143,7 +143,7 @@ class CriRuntime:
 
     def listing(self) -> Listing:
         """See `Looks.listing`."""
-        boxes, runs = self._look("ListPodSandbox", b""), self._look("ListContainers", b"")
+        boxes, runs = self._inspected("ListPodSandbox", b""), self._inspected("ListContainers", b"")
         self._listed, listing = self._listed.read(boxes, runs, now_unix_s=self._unix_s())
         return listing
 
@@ -317,7 +317,7 @@ class CriRuntime:
     def _look(self, name: str, request: bytes) -> bytes:
         return self._line.call(name, request, self._deadlines.look_s)
 
-    def _inspected(self, name: str, request: bytes, about: str) -> bytes:
+    def _inspected(self, name: str, request: bytes, about: str = "") -> bytes:
         limit_s = self._deadlines.look_s
         return self._line.call(name, request, limit_s, about=about, at_once=_SAME_INSPECTIONS)
 

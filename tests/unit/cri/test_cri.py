@@ -551,8 +551,19 @@ def test_two_probes_may_run_the_same_command(peer: Peer, runtime: CriRuntime) ->
         one.join(10.0)
 
 
-def test_a_pod_may_be_inspected_for_several_at_once(peer: Peer, runtime: CriRuntime) -> None:
-    """Who makes a container asks for its pod's address while the watch looks at that; a few, and no more."""
+@pytest.mark.parametrize("about", ["u", ""])
+def test_several_may_look_at_once(peer: Peer, runtime: CriRuntime, about: str) -> None:
+    """Who makes a container asks for its pod's address while the watch looks at that; a few, and no more.
+
+    Who tidies up lists as well, and nobody is told of an outage for that.
+    """
+
+    def look() -> None:
+        if about:
+            runtime.inspect(about)
+        else:
+            runtime.listing()
+
     gate, entered = threading.Event(), threading.Semaphore(0)
 
     def hang(_request: bytes) -> bytes:
@@ -561,12 +572,12 @@ def test_a_pod_may_be_inspected_for_several_at_once(peer: Peer, runtime: CriRunt
         return boxes()
 
     peer.answers = {"ListPodSandbox": hang}
-    asking = [threading.Thread(target=runtime.inspect, args=("u",), daemon=True) for _ in range(4)]
+    asking = [threading.Thread(target=look, daemon=True) for _ in range(4)]
     for one in asking:
         one.start()
         assert entered.acquire(timeout=10.0)
     with pytest.raises(RuntimeUnavailableError, match="one is under way"):
-        runtime.inspect("u")
+        look()
     gate.set()
     for one in asking:
         one.join(10.0)
