@@ -282,7 +282,7 @@ class _Parts:
             confined,
             watch=self.watch,
             configuring=self._configuring(),
-            hooks=ContainerHooks(runtime) if stage.hooks is None else stage.hooks,
+            hooks=self._hooks() if stage.hooks is None else stage.hooks,
             preparations=preparations_of(
                 admission=admission,
                 folders=self.folders,
@@ -305,6 +305,10 @@ class _Parts:
             executor=stage.executor,
             clock=stage.clock,
         )
+
+    def _hooks(self) -> ContainerHooks:
+        # A kubelet knows no address of a pod with the node's network.
+        return ContainerHooks(self.runtime, node_ip="" if self.rules.standalone else self.place.node_ip)
 
     def _end(self, uid: str, why: Ending) -> None:
         self.lives.end(uid, why)
