@@ -30,7 +30,7 @@ from nodealloc.agent import AGENT_FORMATS, KUBELET, Agent, Rulebook
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
 from nodealloc.checkpoint import FileStore, this_machine
 from nodealloc.cpuset import CpusetWriter
-from nodealloc.cri import CriCpusetWriter, CriRuntime
+from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime
 from nodealloc.errors import ConfigurationError, NodeallocError
 from nodealloc.kubeconfig import (
     KubeletConfig,
@@ -238,7 +238,12 @@ def _runtime(
         cgroup = f"{config.cgroup_root.strip('/')}/kubepods".lstrip("/")
         made = ProcessRuntime(root / "containers", cgroup=cgroup, tree=tree)
         return made, ProcessCpusets(made)
-    runtime = CriRuntime(endpoint or "/run/containerd/containerd.sock", tells_starts=False)
+    limit_s = config.runtime_request_timeout_s
+    runtime = CriRuntime(
+        endpoint or "/run/containerd/containerd.sock",
+        deadlines=CriDeadlines(look_s=limit_s, change_s=2 * limit_s),
+        tells_starts=False,
+    )
     return runtime, CriCpusetWriter(runtime)
 
 

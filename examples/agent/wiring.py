@@ -123,7 +123,8 @@ class _Parts:
         self.was = Remembered.read(place.store, now=stage.now())
         self.variables = object_variables(place.objects)
         self.node: NodeAllocator = node_of(plan, place.store)
-        self.runtime = LoggedRuntime(place.runtime, links=place.links)
+        logs = Path(place.settings.logs_directory)
+        self.runtime = LoggedRuntime(place.runtime, links=place.links, logs=logs)
         self.facts: World[str, PodFacts] = World("facts of pods")
         self.told: World[str, Told] = World("told")
         self.begun = BegunPods(is_let_in=self.node.holds)
@@ -154,7 +155,7 @@ class _Parts:
             # They have threads of their own beside their passes, so that they are started by themselves.
             beside=() if by_hand else (*self.beside, self.sources, self.probing),
             once_known=once_known,
-            gone=self.folders.remove,
+            gone=self._gone,
             executor=self.stage.executor,
             clock=self.stage.clock,
         )
@@ -260,6 +261,12 @@ class _Parts:
         sources = self.sources
         return FolderPreparer(self.place.root / "pods", lambda uid: uid in sources.pods)
 
+    def _gone(self, uid: str) -> None:
+        self.folders.remove(uid)
+        # By a kubelet's rules they go with what is left of its containers.
+        if self.rules.life.clears_away and uid not in self.lives.wanted:
+            self.runtime.forget(uid)
+
     def _known(self) -> Collection[str]:
         worlds = self.sources.pods, self.lives.wanted, self.lives.pods, self.watch.seen
         return {uid for world in worlds for uid in world.snapshot()}
@@ -275,7 +282,7 @@ class _Parts:
             confined,
             watch=self.watch,
             configuring=self._configuring(),
-            hooks=ContainerHooks(runtime) if stage.hooks is None else stage.hooks,
+            hooks=self._hooks() if stage.hooks is None else stage.hooks,
             preparations=preparations_of(
                 admission=admission,
                 folders=self.folders,
@@ -298,6 +305,10 @@ class _Parts:
             executor=stage.executor,
             clock=stage.clock,
         )
+
+    def _hooks(self) -> ContainerHooks:
+        # A kubelet knows no address of a pod with the node's network.
+        return ContainerHooks(self.runtime, node_ip="" if self.rules.standalone else self.place.node_ip)
 
     def _end(self, uid: str, why: Ending) -> None:
         self.lives.end(uid, why)

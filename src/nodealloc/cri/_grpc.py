@@ -28,6 +28,7 @@ __all__ = ["Line"]
 
 _LARGEST_BYTES: Final = 64 << 20
 """A listing of 10,000 containers with a kilobyte of labels each takes 15 MB."""
+_AT_ONCE_S: Final = 1.0
 _NOT_UP: Final = "not initialized yet"
 _TAKEN: Final = ("is reserved", "already exists", "reserved for")
 _NOT_REACHED: Final = (
@@ -117,12 +118,14 @@ class Line:
         caller = Caller(self._path, wire.DESCRIPTOR, "RuntimeService", largest_bytes=_LARGEST_BYTES)
         leave = cancel.on_cancel(caller.close)
         try:
+            began_s, has_told = time.monotonic(), False
             stream = caller.stream(name, counts=counts)
             on_message()
             for _ in stream:
+                has_told = True
                 on_message()
             if not cancel.is_set():
-                raise RuntimeUnavailableError(name, "the stream ended")
+                raise _ended(name, at_once=not has_told and time.monotonic() - began_s < _AT_ONCE_S)
         except CallUnavailableError as error:
             if not cancel.is_set():
                 raise RuntimeUnavailableError(name, _where(error)) from error
@@ -209,6 +212,15 @@ def _refusal(error: CallRefusedError, about: str) -> Exception:
     if any(one in words for one in _TAKEN) or error.status == grpc.StatusCode.ALREADY_EXISTS.name:
         return NameReservedError(error.call, about, words)
     return RuntimeRefusedError(error.call, error.status, words)
+
+
+def _ended(name: str, *, at_once: bool) -> Exception:
+    """A runtime whose events are off ends the stream as soon as it is asked for, without an error."""
+    if at_once:
+        return RuntimeRefusedError(
+            name, "OK", "the stream ended before any event; switch them on there (CRI-O: enable_pod_events)"
+        )
+    return RuntimeUnavailableError(name, "the stream ended")
 
 
 def _stream_fault(name: str, error: CallRefusedError) -> Exception:

@@ -53,18 +53,22 @@ class CriDeadlines:
     Attributes:
         look_s: To list, inspect, and say how it is.
         change_s: To make, start or remove something; stopping has the grace on top.
-        pull_s: To get an image.
+        pull_s: To get an image, however large; one that was cut short begins anew.
 
     Source: kubelet ``runtime-request-timeout`` (2 min; 4 min for a sandbox).
     """
 
     look_s: float = attrs.field(default=120.0, validator=within(0, above=True))
     change_s: float = attrs.field(default=240.0, validator=within(0, above=True))
-    pull_s: float = attrs.field(default=1800.0, validator=within(0, above=True))
+    pull_s: float = attrs.field(default=14_400.0, validator=within(0, above=True))
 
 
 _SAME_COMMANDS: Final = 4
 """So often the same command may run in a container at once: its probes, and a hook, ask what they like."""
+_SAME_INSPECTIONS: Final = 4
+"""So often the same may be listed or inspected at once: a pod is watched while its containers are made."""
+_SAME_STOPS: Final = 4
+"""So often a container may be asked to end at once: whoever gives it less time does not wait for more."""
 _WHO_AGAIN_S: Final = 60.0
 _LEFT_S: Final = 1.0
 """How long the runtime may take to say where the processes of a command that timed out are."""
@@ -99,8 +103,8 @@ class CriRuntime:
     `Looks`, `Sandboxes`, `Containers`, `Images` and `CommandRunner`.
     Nothing is dialled before the first call, and a runtime that was restarted is
     dialled anew. Of calls of one kind about one target a single one is under
-    way: another one is refused at once, so that nothing piles up behind a
-    container that hangs. Images are everybody's: who asks for them while an
+    way, of commands, stops and looks at what there is a few: another one is refused at once, so
+    that nothing piles up behind a container that hangs. Images are everybody's: who asks for them while an
     answer is under way shares the next one.
 
     Args:
@@ -139,7 +143,7 @@ class CriRuntime:
 
     def listing(self) -> Listing:
         """See `Looks.listing`."""
-        boxes, runs = self._look("ListPodSandbox", b""), self._look("ListContainers", b"")
+        boxes, runs = self._inspected("ListPodSandbox", b""), self._inspected("ListContainers", b"")
         self._listed, listing = self._listed.read(boxes, runs, now_unix_s=self._unix_s())
         return listing
 
@@ -155,8 +159,8 @@ class CriRuntime:
     def _all_of(self, uid: str) -> PodListing:
         """What there is of one pod."""
         of_boxes, of_runs = requests.encode_of_pod(uid)
-        boxes, odd = codec.decode_sandboxes(self._look("ListPodSandbox", of_boxes, uid))
-        runs, odd_runs = codec.decode_containers(self._look("ListContainers", of_runs, uid))
+        boxes, odd = codec.decode_sandboxes(self._inspected("ListPodSandbox", of_boxes, uid))
+        runs, odd_runs = codec.decode_containers(self._inspected("ListContainers", of_runs, uid))
         for oddity in (*odd, *odd_runs):
             raise RuntimeRefusedError("inspect", "BAD ANSWER", oddity.what)
         return PodListing(uid=uid, sandboxes=tuple(boxes), containers=tuple(runs))
@@ -215,7 +219,9 @@ class CriRuntime:
         request = requests.encode_stop(container_id, grace_s)
         limit_s = self._deadlines.change_s + grace_s
         try:
-            self._line.call("StopContainer", request, limit_s, about=container_id, changes=True)
+            self._line.call(
+                "StopContainer", request, limit_s, about=container_id, changes=True, at_once=_SAME_STOPS
+            )
         except NoSuchRecordError:
             return
 
@@ -308,8 +314,12 @@ class CriRuntime:
             return None  # the count is worth no second error
         return self._survivors.note(container_id, pid, began_ticks) if pid else None
 
-    def _look(self, name: str, request: bytes, about: str = "") -> bytes:
-        return self._line.call(name, request, self._deadlines.look_s, about=about)
+    def _look(self, name: str, request: bytes) -> bytes:
+        return self._line.call(name, request, self._deadlines.look_s)
+
+    def _inspected(self, name: str, request: bytes, about: str = "") -> bytes:
+        limit_s = self._deadlines.look_s
+        return self._line.call(name, request, limit_s, about=about, at_once=_SAME_INSPECTIONS)
 
     def _change(self, name: str, request: bytes, about: object, shown: str = "") -> bytes:
         limit_s = self._deadlines.change_s
@@ -324,7 +334,7 @@ class CriRuntime:
     def _sandbox(self, sandbox_id: str) -> SandboxReport | None:
         request = requests.encode_about("PodSandboxStatus", sandbox_id)
         try:
-            return codec.decode_sandbox(self._look("PodSandboxStatus", request, sandbox_id))
+            return codec.decode_sandbox(self._inspected("PodSandboxStatus", request, sandbox_id))
         except NoSuchRecordError:
             return None
         except ValueError as error:
@@ -333,7 +343,7 @@ class CriRuntime:
     def _container(self, container_id: str, sandbox_id: str) -> ContainerReport | None:
         request = requests.encode_about("ContainerStatus", container_id)
         try:
-            report = codec.decode_container(self._look("ContainerStatus", request, container_id))
+            report = codec.decode_container(self._inspected("ContainerStatus", request, container_id))
         except NoSuchRecordError:
             return None
         except ValueError as error:

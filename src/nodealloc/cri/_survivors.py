@@ -61,21 +61,26 @@ class Survivors:
             return None
         found = _left(dict(self._stats(folder)), first_pid, since_ticks)
         with self._lock:
-            mine = self._found.setdefault(container_id, {})
-            fresh = [pid for pid, started in found.items() if mine.get(pid) != started]
-            mine.update(found)
+            self._forget_ended()
+            before = self._found.get(container_id, {})
+            fresh = [pid for pid, started in found.items() if before.get(pid) != started]
+            if found:
+                self._found[container_id] = {**before, **found}
         return len(fresh)
 
     def counts(self) -> Mapping[str, int]:
         """Container id to how many live on now; containers without any are left out."""
         with self._lock:
-            for container_id, mine in tuple(self._found.items()):
-                for pid, started in tuple(mine.items()):
-                    if not self._lives(pid, started):
-                        del mine[pid]
-                if not mine:
-                    del self._found[container_id]
+            self._forget_ended()
             return {one: len(mine) for one, mine in self._found.items()}
+
+    def _forget_ended(self) -> None:
+        for container_id, mine in tuple(self._found.items()):
+            for pid, started in tuple(mine.items()):
+                if not self._lives(pid, started):
+                    del mine[pid]
+            if not mine:
+                del self._found[container_id]
 
     def _lives(self, pid: int, started: str) -> bool:
         try:

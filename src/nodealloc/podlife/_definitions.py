@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, cast
 
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc._wire import written
+from nodealloc.cgroups import NO_LIMIT
 from nodealloc.podspec import HASH_ANNOTATION, Container, Json, Pod, container_hash, kubelet_hash
 from nodealloc.podspec._writing import use_manifest, volume_manifest
-from nodealloc.runtime import ContainerRecord, SandboxRecord
+from nodealloc.runtime import ContainerRecord, LinuxResources, SandboxRecord
 
-__all__ = ["MOUNTS_ANNOTATION", "RESOURCES_ANNOTATION", "SANDBOX_ANNOTATION", "Definitions", "sandbox_hash"]
+__all__ = [
+    "MOUNTS_ANNOTATION",
+    "RESOURCES_ANNOTATION",
+    "SANDBOX_ANNOTATION",
+    "Definitions",
+    "sandbox_hash",
+    "unlimited",
+]
 
 RESOURCES_ANNOTATION: Final = "nodealloc.io/container.resources"
 """Where `Definitions.resources` is kept beside a container."""
@@ -111,6 +119,13 @@ class Definitions:
         had = resized.get(record.id) or record.annotations.get(RESOURCES_ANNOTATION) or wanted
         return had != wanted
 
+    def freed(self, record: ContainerRecord, resized: Mapping[str, str] = _NOTHING, /) -> frozenset[str]:
+        """Resources that a container was limited in, as far as anybody knows, and is no more."""
+        had = _parsed(resized.get(record.id) or record.annotations.get(RESOURCES_ANNOTATION, ""))
+        wanted = _parsed(self.resources.get(record.name, ""))
+        gone = [one.partition(" ") for one in had if one not in wanted]
+        return frozenset([name for kind, _, name in gone if kind == "limits"])
+
     def _needs_restart(self, record: ContainerRecord, resized: Mapping[str, str]) -> bool:
         watched = self.restarting.get(record.name)
         if not watched or not self.resizes(record, resized):
@@ -120,6 +135,15 @@ class Definitions:
         return any(
             had.get(key) != wanted.get(key) for key in {*had, *wanted} if key.partition(" ")[2] in watched
         )
+
+
+def unlimited(resources: LinuxResources, freed: Collection[str], /) -> LinuxResources:
+    """With no limit where one was taken out: what an update does not say stays as it is."""
+    if "cpu" in freed and resources.cpu_quota_us is None:
+        resources = attrs.evolve(resources, cpu_quota_us=NO_LIMIT)
+    if "memory" in freed and resources.memory_bytes is None:
+        resources = attrs.evolve(resources, memory_bytes=NO_LIMIT, swap_bytes=NO_LIMIT)
+    return resources
 
 
 def sandbox_hash(pod: Pod, /) -> str:

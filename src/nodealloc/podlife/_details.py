@@ -83,7 +83,7 @@ class LifePolicy:
     pulls: RestartBackOff = RestartBackOff()
     term_s: float = attrs.field(default=2.0, validator=within(0))
     call_s: float = attrs.field(default=120.0, validator=within(0, above=True))
-    pull_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
+    pull_s: float = attrs.field(default=18_000.0, validator=within(0, above=True))
     prepare_s: float = attrs.field(default=120.0, validator=within(0, above=True))
     hook_s: float = attrs.field(default=3600.0, validator=within(0, above=True))
     again_s: float = attrs.field(default=1.0, validator=within(0, above=True, finite=True))
@@ -171,11 +171,15 @@ class Start:
 
 @attrs.frozen
 class Resize:
-    """Other resources for an instance that runs, as `Definitions.resources` writes them."""
+    """Other resources for an instance that runs, as `Definitions.resources` writes them.
+
+    Those that are `freed` it was limited in, and is no more.
+    """
 
     container: str
     container_id: str
     resources: str
+    freed: frozenset[str] = frozenset()
 
 
 @attrs.frozen

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from nodealloc import _attrs as attrs
+from nodealloc._back_off import BackOff
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.dsw_asw import (
     Clock,
@@ -69,6 +70,8 @@ class EngineParts:
 
 _BATCH: Final = 8
 """Pods that one pass plans at most: the first of many are on their way while others are planned."""
+_TRIES_AGAIN: Final = BackOff(max_s=15.0)
+"""What a sandbox or a container lacked may be there by now: a kubelet looks each 10 to 15 s."""
 _STARTS: Final = {"start": 1, "make": 1, "run sandbox": 2}
 """What burdens a machine: containers before further sandboxes, so that pods are up one after the other."""
 
@@ -132,6 +135,7 @@ def life_engine(
         remember=None if journal is None else Remember(journal=journal, rows=rows),
         clock=shared.clock,
         take_up_s=shared.take_up_s,
+        back_off=_TRIES_AGAIN,
         plans_once=True,
         batch=_BATCH,
         observer=shared.observer,

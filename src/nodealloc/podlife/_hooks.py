@@ -50,13 +50,15 @@ class ContainerHooks:
 
     Args:
         commands: Runs commands in containers.
+        node_ip: Where a pod with the node's network is asked that names no host; "" where nobody knows.
 
     Source: kubelet ``lifecycle/handlers.go``.
     """
 
     @typed
-    def __init__(self, commands: CommandRunner, /) -> None:
+    def __init__(self, commands: CommandRunner, /, *, node_ip: str = "") -> None:
         self._commands = commands
+        self._node_ip = node_ip
 
     def run_hook(self, call: HookCall, cancel: Cancel, /) -> str:
         """Run one to its end, until its time is over, or until asked to stop.
@@ -65,7 +67,7 @@ class ContainerHooks:
             Why it failed, in words, also where it was called off or ran out of time; "" where
             it did not.
         """
-        run = _Run(call, cancel)
+        run = _Run(call, cancel, self._node_ip)
         handler = call.handler
         if handler.exec is not None:
             return run.told("Exec", _listed(handler.exec), self._exec(run, handler.exec))
@@ -106,8 +108,9 @@ class _Ended:
 class _Run:
     """One hook that runs, with its time."""
 
-    def __init__(self, call: HookCall, cancel: Cancel) -> None:
+    def __init__(self, call: HookCall, cancel: Cancel, node_ip: str) -> None:
         self._call = call
+        self._node_ip = node_ip
         self._until_s = time.monotonic() + call.timeout_s
         self.cancel = cancel
         self.container_id = call.container_id
@@ -164,7 +167,14 @@ class _Run:
 
     @property
     def host(self) -> str:
-        return next(iter(self._call.report.ips), "")
+        own = next(iter(self._call.report.ips), "")
+        return self._node_ip if self._call.pod.host_network and not own else own
+
+    @property
+    def lacks_host(self) -> str:
+        if self._call.pod.host_network:
+            return "a pod with the node's network has no address of its own; write the host of the request"
+        return "the pod has no address yet to send the request to"
 
     def port(self, port: int | str) -> int:
         """A number, or that of the container's port of this name."""
@@ -209,7 +219,7 @@ class _Request:
         action, run = self._action, self._run
         host = action.host or run.host
         if not host:
-            return _Ended("the pod has no address yet to send the request to")
+            return _Ended(run.lacks_host)
         target = Target.of(action.scheme.lower(), host, run.port(action.port), path_of(action.path))
         headers = _headers(action)
         for _ in range(MOST_REQUESTS):
@@ -250,8 +260,10 @@ class _Request:
         with self._lock:
             self._stopped = True
             made = self._connection
-        if made is not None and made.sock is not None:
-            made.sock.shutdown(socket.SHUT_RDWR)
+        # Whoever sends may close it at this moment.
+        dialled = None if made is None else made.sock
+        if dialled is not None:
+            dialled.shutdown(socket.SHUT_RDWR)
 
 
 def _connection(target: Target, timeout_s: float) -> HTTPConnection:

@@ -47,6 +47,7 @@ __all__ = [
 
 PULL_FAILURES: Final = frozenset({"ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed"})
 """Reasons of an image that was asked for and could not be had: it is asked for again after a back-off."""
+_FAILURES: Final = (RuntimeRefusedError, RuntimeUnavailableError, AnswerLostError, NoSuchRecordError)
 _NO_STATUS: Final = "UNKNOWN"
 """The status of what gRPC has none for: the words are the runtime's alone."""
 
@@ -102,9 +103,9 @@ def asked_name(image: str, /) -> str:
 
 
 def find_image(images: Sequence[ImageRecord], name: ImageName, /) -> ImageRecord | None:
-    """The image of a name among those that a runtime holds; None where it is not there."""
+    """The image of a name, or of an id, among those that a runtime holds; None where it is not there."""
     for one in images:
-        if name.given in one.names or any(name.is_named_by(other) for other in one.names):
+        if name.given in (one.id, *one.names) or any(name.is_named_by(other) for other in one.names):
             return one
     return None
 
@@ -203,15 +204,15 @@ class ImageFetcher:
         tries: Sequence[PullCredentials | None] = ()
         if self._credentials is not None:
             tries = _as_whom(self._credentials.credentials(pod, name))
-        refusals: list[Exception] = []
+        failures: list[Exception] = []
         for one in tries or (None,):
             try:
                 return self._images.pull_image(name.asked, one)
-            except (RuntimeRefusedError, NoSuchRecordError) as error:
-                refusals.append(error)
-        if len(refusals) == 1:
-            raise refusals[0]
-        raise ExceptionGroup("refused with each of the credentials", refusals)
+            except _FAILURES as error:
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise ExceptionGroup("failed with each of the credentials", failures)
 
 
 def _as_whom(answer: Sequence[PullCredentials], /) -> Sequence[PullCredentials]:
@@ -253,7 +254,7 @@ def _each(error: Exception) -> Sequence[Exception]:
 
 def words_of(error: Exception, /) -> str:
     """What is told of a failure: the runtime's own words, without which call said them."""
-    if isinstance(error, RuntimeRefusedError | RuntimeUnavailableError | AnswerLostError | NoSuchRecordError):
+    if isinstance(error, _FAILURES):
         return error.reason or str(error)
     return error_words(error)
 

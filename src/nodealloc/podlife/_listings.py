@@ -46,7 +46,8 @@ class Listings:
         """Ask for a listing soon after a call about a pod; the number of the one that shows what it did."""
         number = self._watch.hurry(within_s)
         with self._lock:
-            self._awaited[uid] = number
+            # Another worker may have asked for a later one meanwhile, and noted it.
+            self._awaited[uid] = max(number, self._awaited.get(uid, 0))
         return number
 
     def awaited(self, uid: str, /) -> int:

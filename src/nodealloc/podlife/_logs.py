@@ -25,6 +25,7 @@ from nodealloc.runtime import (
     RuntimeLayer,
     SandboxConfig,
     WholeRuntime,
+    plan_log_gc,
 )
 from nodealloc.volumes import SafeRoot
 
@@ -48,14 +49,16 @@ class LoggedRuntime(RuntimeLayer):
         links: Folder in which each container's log has a link, named
             `POD_NAMESPACE_CONTAINER-ID.log`, the id cut where that is longer than a name may be;
             None for no links.
+        logs: Folder of all pods' logs, in which `forget` looks for those of a pod; None where nobody does.
 
     Source: kubelet ``kuberuntime_container.go`` and ``legacy.go``.
     """
 
     @typed
-    def __init__(self, runtime: WholeRuntime, *, links: Path | None = None) -> None:
+    def __init__(self, runtime: WholeRuntime, *, links: Path | None = None, logs: Path | None = None) -> None:
         super().__init__(runtime)
         self._links = links
+        self._all_logs = logs
         self._listing_images = threading.Lock()
         self._logs: dict[str, tuple[Path, Path | None]] = {}
         self._folders = _PodFolders()
@@ -76,6 +79,22 @@ class LoggedRuntime(RuntimeLayer):
         for one in dead:
             if one.name not in kept:
                 one.unlink(missing_ok=True)
+
+    def forget(self, uid: str, /) -> None:
+        """Nothing of a pod is left: its logs go, also where somebody else removed its sandboxes.
+
+        What cannot be removed stays.
+        """
+        for container_id, (log, _) in tuple(self._logs.items()):
+            if plan_log_gc([log.parent.parent.name], ended=[uid]):
+                with contextlib.suppress(OSError):
+                    self._without(container_id)
+        names: list[str] = []
+        if self._all_logs is not None:
+            with contextlib.suppress(OSError):
+                names = [one.name for one in self._all_logs.iterdir()]
+            for name in plan_log_gc(names, ended=[uid]):
+                self._folders.forget(self._all_logs / name)
 
     @override
     def inspect(self, uid: str, listed: PodListing | None = None, /) -> PodReport:
@@ -205,11 +224,21 @@ class _PodFolders:
         """Remove the folder with the pod's last sandbox; one that cannot be removed stays."""
         with self._lock:
             folder = self._of.pop(sandbox_id, None)
-            if folder is None or folder in self._of.values() or folder in self._making:
-                return
-            with contextlib.suppress(OSError, NodeallocError):
-                parent = os.path.realpath(folder.parent)
-                SafeRoot(parent).remove_tree(f"{parent}/{folder.name}")
+            if folder is not None and folder not in self._of.values():
+                self._remove(folder)
+
+    def forget(self, folder: Path) -> None:
+        """Remove a folder, whatever sandboxes had it; one that cannot be removed stays."""
+        with self._lock:
+            self._of = {sandbox_id: one for sandbox_id, one in self._of.items() if one != folder}
+            self._remove(folder)
+
+    def _remove(self, folder: Path) -> None:
+        if folder in self._making:
+            return
+        with contextlib.suppress(OSError, NodeallocError):
+            parent = os.path.realpath(folder.parent)
+            SafeRoot(parent).remove_tree(f"{parent}/{folder.name}")
 
 
 def _parts(log: Path) -> Sequence[Path]:

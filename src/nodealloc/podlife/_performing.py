@@ -11,9 +11,9 @@ import attrs
 
 from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, UncertainError
-from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
+from nodealloc.podlife._definitions import unlimited
 from nodealloc.podlife._details import (
     Acted,
     BeginAgain,
@@ -112,7 +112,15 @@ class Performer:
         self, step: Step[Detail], cancel: Cancel, /
     ) -> Acted | Done[Acted] | Failed[Acted] | Uncertain[Acted]:
         """Do a step; whatever goes wrong, the next listing is one that began after it."""
-        uid = uid_of(step)
+        try:
+            return self._done(uid_of(step), step, cancel)
+        finally:
+            if uid_of(step) not in self._worlds.wanted:
+                self._let_go(uid_of(step))  # it came back when its pod was forgotten
+
+    def _done(
+        self, uid: str, step: Step[Detail], cancel: Cancel
+    ) -> Acted | Done[Acted] | Failed[Acted] | Uncertain[Acted]:
         for one in asked_again(self._worlds.pods.get(uid), step.detail):
             _log.warning("pod %s: %s", uid, NotHeededError(one))
         try:
@@ -197,13 +205,15 @@ class Performer:
         return known.report or PodReport(uid=uid)
 
     def _addressed(self, pod: Pod, sandbox_id: str = "") -> PodReport:
-        """With the pod's address, which a sandbox that was made just now is asked for."""
+        """With the pod's address, which a sandbox that was made just now is asked for.
+
+        Raises as `Looks.inspect` does: nothing goes on without it.
+        """
         report = self._report(pod.uid)
         boxes = [one for one in report.sandboxes if one.record.is_ready and sandbox_id in ("", one.record.id)]
-        if not (pod.host_network or any(one.ips for one in boxes)):
-            with contextlib.suppress(NodeallocError):
-                return self._watch.ask(pod.uid)
-        return report
+        if pod.host_network or any(one.ips for one in boxes):
+            return report
+        return self._watch.ask(pod.uid)
 
     def _make_ready(self, detail: MakeReady, cancel: Cancel) -> Acted:
         ready: list[str] = []
@@ -304,7 +314,7 @@ class Performer:
 
     def _resize(self, record: PodRecord, detail: Resize) -> Acted:
         resources = self._configuring.resources(record, _container(record, detail.container))
-        self._runtime.update_container(detail.container_id, resources)
+        self._runtime.update_container(detail.container_id, unlimited(resources, detail.freed))
         return Acted()
 
     def _hook(self, record: PodRecord, detail: Hook, cancel: Cancel) -> Acted:
@@ -365,11 +375,14 @@ class Performer:
 
     def _forget(self, uid: str, detail: Forget) -> None:
         self._give_up(uid, detail.full_name)
+        self._let_go(uid)
+        self._watch.forget(uid)
+        self._worlds.wanted.drop(uid, by="forgotten")
+
+    def _let_go(self, uid: str) -> None:
         self._failed_pulls.forget(uid)
         self._stops.forget(uid)
-        self._watch.forget(uid)
         self._listings.forget(uid)
-        self._worlds.wanted.drop(uid, by="forgotten")
 
 
 def _container(record: PodRecord, name: str) -> Container:

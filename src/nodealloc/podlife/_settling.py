@@ -65,6 +65,9 @@ def settle(
     if after.doubt is None or isinstance(outcome, Cancelled):
         # Its time was over before it came back, or it stopped half way: that listing shows what it did.
         return after.but(doubt=max(awaited, after.doubt or 0))
+    if have.doubt is not None and after.doubt < have.doubt:
+        # Calls do not come back in the order in which they asked for their listings.
+        return after.but(doubt=have.doubt)
     return after
 
 

@@ -158,9 +158,10 @@ def starts(
     return record, tuple(steps)
 
 
-def resizes(turn: Turn, plan: PodPlan, definitions: Definitions) -> tuple[Step[Detail], ...]:
+def resizes(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[Step[Detail], ...]:
     """Give containers that run the resources that they are to have now."""
     steps: list[Step[Detail]] = []
+    definitions = record.definitions or Definitions.of(record.pod)
     for one in plan.steps:
         newest = turn.observed.report.newest(one.name) if one.resize else None
         if newest is None:
@@ -170,7 +171,7 @@ def resizes(turn: Turn, plan: PodPlan, definitions: Definitions) -> tuple[Step[D
             Step(
                 scope=("pod", turn.uid, "resize", cid),
                 verb="resize",
-                detail=Resize(one.name, cid, resources),
+                detail=Resize(one.name, cid, resources, definitions.freed(newest.record, record.resized)),
                 subject=(cid, resources),
                 deadline_s=turn.policy.call_s,
             )

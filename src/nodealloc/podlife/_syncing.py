@@ -113,7 +113,7 @@ def _begun(
     if plan.ends:
         return (record, ()) if turn.observed.running else in_new_sandbox(turn, record, plan)
     record, more = _starts(turn, record, plan, to_stop, bound)
-    return record, (*more, *resizes(turn, plan, record.definitions or Definitions.of(record.pod)))
+    return record, (*more, *resizes(turn, record, plan))
 
 
 def _bound(turn: Turn, record: PodRecord) -> Decided | None:

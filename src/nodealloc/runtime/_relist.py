@@ -33,6 +33,8 @@ __all__ = [
 
 LISTING, HEALTH, EVENTS = "listing", "health", "events"
 _NO_EVENTS_AGAIN_S: Final = 300.0
+_UNHEARD_S: Final = 1.0
+"""From one listing to the next at most while events are not heard that were to be."""
 
 Brought: TypeAlias = Union[RuntimeHealth, tuple[str, ...], None]
 """What a question brings: the runtime's own words, or a listing's oddities."""
@@ -44,7 +46,8 @@ class Pace:
     """How often the runtime is asked, and how long it may take, in seconds.
 
     Attributes:
-        period_s: From one listing to the next when nothing hurries.
+        period_s: From one listing to the next when nothing hurries; 1 s at most while events were to be
+            followed, and the runtime has none or is away.
         is_steady: Whether periods count from the first listing, as with a kubelet, however many others
             were hurried between them; otherwise from the last one.
         gap_s: The same at least, however many events there are.
@@ -155,6 +158,7 @@ class Questions:
         self._events = events
         self._pace = pace
         self._first_s: float | None = None
+        self._is_unheard = False
 
     def plan(self, view: View[str, Asked, Answered, int], /) -> Plan[Answered, int]:
         """Ask again after a period, or sooner where somebody hurries; never twice at a time."""
@@ -171,7 +175,7 @@ class Questions:
             return Plan(steps=[Step(scope=(EVENTS,), verb="follow", detail=0)])
         pace, have = self._pace, view.have
         if have is not None:
-            due_s = self._due_s(want, have, pace.health_s if view.key == HEALTH else pace.period_s)
+            due_s = self._due_s(want, have, pace.health_s if view.key == HEALTH else self._period_s)
             if view.now_s < due_s:
                 return Plan(again_at_s=due_s)
         elif view.key == LISTING:
@@ -194,24 +198,40 @@ class Questions:
             return tried_s + period_s
         return self._first_s + (math.floor((tried_s - self._first_s) / period_s) + 1) * period_s
 
+    @property
+    def _period_s(self) -> float:
+        return min(self._pace.period_s, _UNHEARD_S) if self._is_unheard else self._pace.period_s
+
     def perform(self, step: Step[int], cancel: Cancel, /) -> Brought | Failed[Brought]:
         """Ask; a listing is taken over at once, from the moment at which it began."""
-        period_s = self._pace.health_s if step.verb == "ask" else self._pace.period_s
+        if step.verb == "follow":
+            return self._followed(cancel)
+        period_s = self._pace.health_s if step.verb == "ask" else self._period_s
         try:
-            if step.verb == "follow":
-                if self._events is not None:
-                    self._events.follow(self._hurry, cancel)
-                return None
             if step.verb == "ask":
                 return check("health", self._looks.health(), RuntimeHealth, "a RuntimeHealth")
             since = self._seen.generation
             listing = check("listing", self._looks.listing(), Listing, "a Listing; Listing.of makes one")
-        except RuntimeRefusedError as error:
-            return Failed(error, again_after_s=_NO_EVENTS_AGAIN_S if step.verb == "follow" else period_s)
         except Exception as error:  # noqa: BLE001 - asked again, whatever went wrong
             return Failed(error, again_after_s=period_s)
         self._seen.replace(listing.pods, since=since, by="listing")
         return tuple(one.what for one in listing.oddities)
+
+    def _followed(self, cancel: Cancel) -> None | Failed[Brought]:
+        try:
+            if self._events is not None:
+                self._events.follow(self._heard, cancel)
+        except Exception as error:  # noqa: BLE001 - asked again, whatever went wrong
+            was_unheard, self._is_unheard = self._is_unheard, True
+            if not was_unheard:
+                self._hurry()
+            has_none = isinstance(error, RuntimeRefusedError)
+            return Failed(error, again_after_s=_NO_EVENTS_AGAIN_S if has_none else self._pace.period_s)
+        return None
+
+    def _heard(self) -> None:
+        self._is_unheard = False
+        self._hurry()
 
     def settled(
         self, have: Answered | None, step: Step[int], outcome: Outcome[Brought], /

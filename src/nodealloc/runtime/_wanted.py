@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Final, Self
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import addresses, filled, whole, wrong
@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 
+_NO_LIMIT: Final = -1
+
+
 @typed_fields
 @attrs.frozen(kw_only=True)
 class LinuxResources:
@@ -36,8 +39,8 @@ class LinuxResources:
         cpu_shares: Weight, 2 to 262144.
         cpu_quota_us: CPU time in a period, in microseconds; -1 for no limit.
         cpu_period_us: Length of the period, in microseconds.
-        memory_bytes: Most memory.
-        swap_bytes: Most memory and swap together.
+        memory_bytes: Most memory; -1 for no limit.
+        swap_bytes: Most memory and swap together; likewise.
         oom_score_adj: -1000 to 1000.
         cpus: Which CPUs; never an empty set.
         mems: Which memory nodes; never an empty set.
@@ -69,7 +72,7 @@ class LinuxResources:
             ("cpu_shares", self.cpu_shares, 2, 262144),
             ("cpu_quota_us", self.cpu_quota_us, -1, None),
             ("cpu_period_us", self.cpu_period_us, 1, None),
-            ("memory_bytes", self.memory_bytes, 1, None),
+            ("memory_bytes", None if self.memory_bytes == _NO_LIMIT else self.memory_bytes, 1, None),
             ("swap_bytes", self.swap_bytes, -1, None),
             ("oom_score_adj", self.oom_score_adj, -1000, 1000),
         ):

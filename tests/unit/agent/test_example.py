@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from examples.agent.__main__ import _runtime as runtime_of
 from examples.agent.build import say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
+from nodealloc.cgroups import Layout
+from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.kubeconfig import kubelet_config
 from nodealloc.podlife import PodLives, SecretCredentials
 from nodealloc.runtime import RuntimeWatch
 from nodealloc.testing.dsw_asw import VirtualClock
@@ -62,3 +68,13 @@ def test_images_are_fetched_as_the_secrets_of_pods_say(
     with NodeSimulation(0, agent) as node:
         node.built()
         assert [isinstance(one, SecretCredentials) for one in given] == [has_secrets]
+
+
+def test_the_runtime_has_as_long_as_the_configuration_says(tmp_path: Path) -> None:
+    """A call that takes five minutes where ten are given is not taken for lost after four."""
+    config = kubelet_config({"runtimeRequestTimeout": "10m"})
+    chosen = argparse.Namespace(runtime="containerd")
+    made, _ = runtime_of(chosen, config, tmp_path, Layout(mounts=()))
+    assert isinstance(made, CriRuntime)
+    assert (made._deadlines.look_s, made._deadlines.change_s) == (600.0, 1200.0)
+    made.close()

@@ -551,6 +551,65 @@ def test_two_probes_may_run_the_same_command(peer: Peer, runtime: CriRuntime) ->
         one.join(10.0)
 
 
+@pytest.mark.parametrize("about", ["u", ""])
+def test_several_may_look_at_once(peer: Peer, runtime: CriRuntime, about: str) -> None:
+    """Who makes a container asks for its pod's address while the watch looks at that; a few, and no more.
+
+    Who tidies up lists as well, and nobody is told of an outage for that.
+    """
+
+    def look() -> None:
+        if about:
+            runtime.inspect(about)
+        else:
+            runtime.listing()
+
+    gate, entered = threading.Event(), threading.Semaphore(0)
+
+    def hang(_request: bytes) -> bytes:
+        entered.release()
+        gate.wait(20.0)
+        return boxes()
+
+    peer.answers = {"ListPodSandbox": hang}
+    asking = [threading.Thread(target=look, daemon=True) for _ in range(4)]
+    for one in asking:
+        one.start()
+        assert entered.acquire(timeout=10.0)
+    with pytest.raises(RuntimeUnavailableError, match="one is under way"):
+        look()
+    gate.set()
+    for one in asking:
+        one.join(10.0)
+
+
+def test_a_container_is_asked_to_end_sooner_while_it_has_longer(peer: Peer, runtime: CriRuntime) -> None:
+    """A grace only shrinks, and who shortens it does not wait for it; what hangs piles up no further."""
+    gate, entered = threading.Event(), threading.Semaphore(0)
+    graces: list[int] = []
+
+    def hang(request: bytes) -> bytes:
+        graces.append(wire.StopContainerRequest.FromString(request).timeout)
+        entered.release()
+        gate.wait(20.0)
+        return b""
+
+    peer.answers = {"StopContainer": hang}
+    asking = [
+        threading.Thread(target=runtime.stop_container, args=("c", grace_s), daemon=True)
+        for grace_s in (3600.0, 30.0, 2.0, 0.0)
+    ]
+    for one in asking:
+        one.start()
+        assert entered.acquire(timeout=10.0)
+    assert graces == [3600, 30, 2, 0]
+    with pytest.raises(RuntimeUnavailableError, match="one is under way"):
+        runtime.stop_container("c", 0.0)
+    gate.set()
+    for one in asking:
+        one.join(10.0)
+
+
 def test_calls_do_not_pile_up_behind_one_that_hangs(peer: Peer, runtime: CriRuntime) -> None:
     """Thousands of the same are refused at once; other containers, other calls go on; then it works again."""
     gate, entered = threading.Event(), threading.Event()

@@ -16,7 +16,7 @@ import pytest
 from nodealloc._proto import runtime_v1_pb2 as wire
 from nodealloc._rpc.single import calls_loop
 from nodealloc.cri import CriRuntime
-from nodealloc.runtime import RuntimeUnavailableError
+from nodealloc.runtime import RuntimeRefusedError, RuntimeUnavailableError
 from nodealloc.testing.dsw_asw import ManualCancel
 
 EVENTS = "runtime.v1.RuntimeService"
@@ -67,7 +67,7 @@ class Follower(threading.Thread):
         """Until it is asked to stop, or the stream ends."""
         try:
             self._runtime.follow(lambda: self.heard.put(time.monotonic()), self.cancel)
-        except RuntimeUnavailableError as error:
+        except (RuntimeUnavailableError, RuntimeRefusedError) as error:
             self.ended.append(error)
         else:
             self.ended.append(None)
@@ -119,7 +119,8 @@ def test_a_stream_that_ends_and_one_that_breaks_are_told_apart_from_one_that_was
     """Whoever follows asks again; who asked to stop hears of no fault, though events come meanwhile."""
     ends = Follower(tmp_path / "c.sock")
     ends.start()
-    ends.hears(1)
+    teller.events.put(b"")
+    ends.hears(2)
     teller.events.put(None)
     ends.join(10.0)
     assert [type(one) for one in ends.ended] == [RuntimeUnavailableError]
@@ -159,3 +160,16 @@ def test_who_makes_and_starts_everything_is_told_of_ends_alone(tmp_path: Path, t
     follower.cancel.set()
     follower.join(10.0)
     assert follower.ended == [None]
+
+
+def test_a_stream_that_ends_as_soon_as_it_is_asked_for_is_one_of_a_runtime_without_events(
+    tmp_path: Path, teller: Teller
+) -> None:
+    """CRI-O ends it so as long as its pod events are off: asking each second for it leads nowhere."""
+    teller.events.put(None)
+    asks = Follower(tmp_path / "c.sock")
+    asks.start()
+    asks.join(10.0)
+    (error,) = asks.ended
+    assert isinstance(error, RuntimeRefusedError)
+    assert "enable_pod_events" in error.reason

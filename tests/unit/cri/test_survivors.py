@@ -107,3 +107,13 @@ def test_the_clock_is_that_of_proc() -> None:
     """This very process began before now, and not long ago."""
     began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     assert 0 <= ticks_now() - began < 100 * 3600
+
+
+def test_what_has_ended_is_forgotten_though_nobody_counts(box: Box) -> None:
+    """A probe that times out each few seconds leaves something each time, in container after container."""
+    for number in range(50):
+        box.add(110 + number, FIRST, 109, 205 + number)
+        assert box.survivors.note(f"c{number}", FIRST, 200) == 1
+        box.end(110 + number)
+    box.left()
+    assert box.survivors._found == {}

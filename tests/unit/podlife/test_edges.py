@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
 
@@ -42,7 +43,15 @@ from nodealloc.podspec import (
     PullPolicy,
     RestartPolicy,
 )
-from nodealloc.runtime import ContainerConfig, PodReport, RuntimeRefusedError, RuntimeWatch, SandboxConfig
+from nodealloc.runtime import (
+    ContainerConfig,
+    PodListing,
+    PodReport,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+    RuntimeWatch,
+    SandboxConfig,
+)
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
 from nodealloc.testing.podlife import FakePreparer, PlainConfiguration
 from nodealloc.testing.podsources import FakeSource
@@ -320,6 +329,58 @@ def test_a_configuration_that_cannot_be_is_told_of_its_container() -> None:
     assert waiting is not None
     assert (waiting.reason, waiting.message) == ("CreateContainerConfigError", "config map web is not there")
     node.after(30)
+    assert node.running() == ["app#0"]
+
+
+def test_no_container_is_made_before_its_pod_has_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runtime may be asked the same at that moment, and refuse: its hosts file would lack the pod."""
+    told: list[tuple[str, ...]] = []
+
+    class Noting(PlainConfiguration):
+        def container(
+            self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+        ) -> ContainerConfig:
+            told.append(report.ips)
+            return super().container(record, container, attempt, image_id, report)
+
+    node = Node(configuring=Noting())
+    plain, asked = node.runtime.inspect, list[str]()
+
+    def inspect(uid: str, listed: PodListing | None = None, /) -> PodReport:
+        if listed is None:
+            asked.append(uid)
+            if len(asked) == 1:
+                raise RuntimeUnavailableError("PodSandboxStatus", "the same call has not returned yet")
+        return plain(uid, listed)
+
+    monkeypatch.setattr(node.runtime, "inspect", inspect)
+    node.lives.put(pod())
+    node.after(10)
+    assert node.running() == ["app#0"]
+    assert told == [("10.0.0.1",)]
+
+
+def test_what_cannot_be_made_for_long_is_tried_as_often_as_by_a_kubelet() -> None:
+    """Each 10 to 15 s: whoever writes the config map that was missing does not wait for two minutes more."""
+
+    class Failing(PlainConfiguration):
+        def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
+            if node.clock.monotonic_s() < 1300:
+                raise LookupError("no network yet")
+            return super().sandbox(pod, attempt, provided)
+
+        def container(
+            self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+        ) -> ContainerConfig:
+            if node.clock.monotonic_s() < 1600:
+                raise LookupError("config map web is not there")
+            return super().container(record, container, attempt, image_id, report)
+
+    node = Node(configuring=Failing())
+    node.lives.put(pod())
+    node.after(315, step_s=0.5)
+    assert any(one.startswith("run_sandbox") for one in node.calls())
+    node.after(300, step_s=0.5)
     assert node.running() == ["app#0"]
 
 

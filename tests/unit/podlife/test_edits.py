@@ -86,6 +86,28 @@ def test_other_resources_reach_the_container_that_runs() -> None:
     assert (quota(here), updates(here)) == (20_000, 2)
 
 
+def test_a_limit_that_was_taken_out_limits_nothing_any_more() -> None:
+    """To a runtime, what an update does not say stays; so do limits that the edit says nothing of."""
+    here = Node(configuring=NodeConfiguration(SETTINGS))
+    amounts = {"cpu": Quantity.parse("200m"), "memory": Quantity.parse("64Mi")}
+    app = Container(name="app", image="busybox", requests=amounts, limits=amounts)
+    here.lives.put(pod(containers=[app]))
+    here.after(1)
+
+    def limits(of: Container) -> tuple[int | None, int | None, int | None]:
+        here.lives.put(pod(containers=[of]))
+        here.after(1)
+        found = here.runtime.limits(here.id_of("app"))
+        return found.cpu_quota_us, found.memory_bytes, found.swap_bytes
+
+    assert limits(app) == (20_000, 64 << 20, 64 << 20)
+    assert limits(attrs.evolve(app, limits={"memory": amounts["memory"]})) == (-1, 64 << 20, 64 << 20)
+    assert limits(attrs.evolve(app, limits={})) == (-1, -1, -1)
+    assert limits(attrs.evolve(app, limits={}, requests={})) == (-1, -1, -1)
+    assert limits(app) == (20_000, 64 << 20, 64 << 20)
+    assert here.running() == ["app#0"]
+
+
 def test_limits_are_changed_whatever_else_the_container_was_made_from() -> None:
     """The image's user is not asked for again, nor variables whose object is gone by now."""
 

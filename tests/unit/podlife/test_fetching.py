@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from nodealloc.cri import CriDeadlines
 from nodealloc.podlife import LifePolicy
 from nodealloc.podspec import Container, PullPolicy
 from nodealloc.runtime import RuntimeUnavailableError
@@ -132,3 +133,16 @@ def test_the_next_instance_is_fetched_for_though_nobody_heard_of_the_last_start(
     node.exit("app", 1)
     node.after(60)
     assert (node.running(), len(pulls(node))) == (["app#1"], 2)
+
+
+def test_an_image_of_many_gigabytes_takes_its_time() -> None:
+    """A fetch that is cut short begins anew, so that one that takes longer each time never ends."""
+    assert LifePolicy().pull_s > CriDeadlines().pull_s >= 4 * 3600
+    node = Node()
+    wants(node, "large:1")
+    let_go(node)
+    node.after(4 * 3600, step_s=60)
+    assert node.lives.failures("u0") == ()
+    let_go(node)
+    assert pulls(node) == ["pull_image large:1"]
+    assert node.running("u0") == ["app#0"]

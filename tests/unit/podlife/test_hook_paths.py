@@ -71,3 +71,21 @@ def test_a_hook_asks_for_its_path_from_the_root_and_in_ascii(port: int, path: st
     )
     assert ContainerHooks(FakeContainerRuntime()).run_hook(call, ManualCancel()) == ""
     assert Server.asked == asked
+
+
+@pytest.mark.parametrize(("node_ip", "said"), [("127.0.0.1", ""), ("", "no address of its own")])
+def test_a_pod_with_the_nodes_network_is_reached_at_the_node(port: int, node_ip: str, said: str) -> None:
+    """Its address is the node's, as it is told; a kubelet finds none, and its containers go on to fail."""
+    handler = LifecycleHandler(http_get=HttpGetAction(port=port, path="/"))
+    one = Container(name="app")
+    call = HookCall(
+        pod=Pod(uid="u", name="web", containers=(one,), host_network=True),
+        container=one,
+        container_id="c",
+        handler=handler,
+        timeout_s=5.0,
+        report=PodReport(uid="u"),
+    )
+    hooks = ContainerHooks(FakeContainerRuntime(), node_ip=node_ip)
+    assert said in hooks.run_hook(call, ManualCancel())
+    assert Server.asked == (["/"] if node_ip else [])

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from nodealloc.errors import NodeallocError
 from nodealloc.podlife import ImageName, RestartBackOff, SecretCredentials
 from nodealloc.podlife._images import (
     FailedPulls,
@@ -24,7 +25,13 @@ from nodealloc.podlife._images import (
 )
 from nodealloc.podspec import Container, Pod, PullPolicy
 from nodealloc.podspec._model import LocalName
-from nodealloc.runtime import ImageRecord, PullCredentials, RuntimeRefusedError, RuntimeUnavailableError
+from nodealloc.runtime import (
+    AnswerLostError,
+    ImageRecord,
+    PullCredentials,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+)
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.runtime import FakeContainerRuntime
@@ -132,6 +139,12 @@ def test_an_image_is_known_by_all_its_names() -> None:
         assert find_image([one], ImageName.of(text)) is one
     for text in ("a", "a:2", "b:1", "localhost/a:1"):
         assert find_image([one], ImageName.of(text)) is None
+
+
+def test_an_image_that_is_there_is_known_by_its_id_as_well() -> None:
+    """One that was loaded without a name, say; a kubelet asks its runtime, which knows it so."""
+    one = ImageRecord(id=DIGEST)
+    assert find_image([ImageRecord(id="sha256:1"), one], ImageName.of(DIGEST)) is one
 
 
 def test_a_manifest_says_when_its_image_is_fetched() -> None:
@@ -411,6 +424,23 @@ def test_every_user_is_tried() -> None:
     assert tried == ["all", "star"]
     assert refused(ImageFetcher(Runtime(), credentials=source), "other.example/a:1")[0] == "ErrImagePull"
     assert tried == ["all", "star", "nobody"]
+
+
+@pytest.mark.parametrize(
+    "error", [AnswerLostError("PullImage", "503 of its tokens"), RuntimeUnavailableError("PullImage", "busy")]
+)
+def test_the_next_user_is_tried_after_any_failure(error: NodeallocError) -> None:
+    """Their tokens may come from elsewhere; a kubelet does so too."""
+
+    class Runtime(FakeContainerRuntime):
+        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+            if credentials is not None and credentials.username == "all":
+                raise error
+            return super().pull_image(name)
+
+    source = SecretCredentials(Secrets({"r.test": entry("all"), "*.test": entry("star")}))
+    fetcher = ImageFetcher(Runtime(), credentials=source)
+    assert "r.test/a:1" in fetcher.fetch(POD, app("r.test/a:1"), ManualCancel()).names
 
 
 def test_what_each_user_was_told_is_said() -> None:

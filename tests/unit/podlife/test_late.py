@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
 import pytest
 
+from nodealloc.dsw_asw import Step
 from nodealloc.podfacts import LifeState, PodIdentity
-from nodealloc.runtime import ContainerConfig, SandboxConfig
+from nodealloc.podlife._images import FailedPulls
+from nodealloc.podlife._stop_calls import StopCalls
+from nodealloc.podspec import Container
+from nodealloc.runtime import ContainerConfig, PullCredentials, RuntimeRefusedError, SandboxConfig
 from nodealloc.testing.dsw_asw import ManualCancel
-from tests.unit.podlife_node import Node, pod
+from tests.unit.podlife_node import HoldingExecutor, Node, pod
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 PAST_ITS_TIME_S = 130.0
 """Longer than a call of the runtime may take."""
@@ -117,3 +129,75 @@ def test_what_no_listing_has_shown_is_not_gone_when_a_call_to_end_it_hangs(grace
     node.after(60, step_s=1.0)
     assert "u" not in node.lives.pods
     assert not node.runtime.inspect("u").sandboxes
+
+
+class Hung:
+    """Fetches of images and stops of containers that hang in the runtime, and fail in the end."""
+
+    def __init__(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+        self.thread = ThreadPoolExecutor(1)
+        plain = HoldingExecutor.submit
+
+        def submit(
+            own: HoldingExecutor, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+        ) -> Future[T]:
+            step: object = getattr(args[0], "step", None) if args else None
+            if isinstance(step, Step) and step.verb in {"pull", "stop"}:
+                return self.thread.submit(call, *args, **kwargs)
+            return plain(own, call, *args, **kwargs)
+
+        monkeypatch.setattr(HoldingExecutor, "submit", submit)
+        monkeypatch.setattr(node.runtime, "pull_image", self.pull_image)
+        monkeypatch.setattr(node.runtime, "stop_container", self.stop_container)
+
+    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        """See `Images.pull_image`."""
+        raise self.refused(f"pull_image {name} {credentials}")
+
+    def stop_container(self, container_id: str, grace_s: float, /) -> None:
+        """See `Containers.stop_container`."""
+        raise self.refused(f"stop_container {container_id} {grace_s}")
+
+    def refused(self, call: str) -> Exception:
+        """What it comes to, once it goes on."""
+        self.begun.set()
+        assert self.goes_on.wait(10)
+        return RuntimeRefusedError(call, "UNKNOWN", "it was too long ago")
+
+
+@pytest.mark.parametrize("call", ["pull", "stop"])
+def test_a_call_that_fails_when_its_pod_was_forgotten_leaves_nothing_behind(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would ever take it away: each listing looked at what was kept of each such pod."""
+    kept: list[object] = []
+    for kind in (FailedPulls, StopCalls):
+        made = kind.__init__
+
+        def note(self: object, *args: object, made: Callable[..., None] = made, **named: object) -> None:
+            kept.append(self)
+            made(self, *args, **named)
+
+        monkeypatch.setattr(kind, "__init__", note)
+    node = Node()
+    hung = Hung(node, monkeypatch)
+    node.lives.put(pod(containers=[Container(name="app", image="far" if call == "pull" else "busybox")]))
+    node.lives.heard()
+    for _ in range(200):
+        node.after(0.25)
+        if hung.begun.wait(0.02):
+            break
+        if node.running():
+            node.lives.remove("u")
+    node.lives.remove("u")
+    if call == "stop":
+        node.exit("app")
+    node.after(PAST_ITS_TIME_S, step_s=5.0)
+    assert "u" not in node.lives.wanted
+    hung.goes_on.set()
+    hung.thread.shutdown()
+    node.after(5)
+    left = [value for one in kept for value in vars(one).values() if isinstance(value, dict) and value]
+    listings = node.lives._listings
+    assert (left, listings._awaited, "u" in listings.world) == ([], {}, False)

@@ -239,3 +239,43 @@ def test_links_of_containers_that_went_unseen_are_taken_away(tmp_path: Path) -> 
     assert {one.name for one in links.iterdir()} == {mine.name, "old_n_app-2.log", "own", "file.log"}
     LoggedRuntime(fake).settle()
     LoggedRuntime(fake, links=tmp_path / "none").settle()
+
+
+@pytest.mark.parametrize("was_here", [True, False])
+def test_logs_of_a_pod_whose_sandboxes_somebody_else_removed_go_once_it_is_forgotten(
+    tmp_path: Path, *, was_here: bool
+) -> None:
+    """With the links to them, also where that happened while nobody was here; nobody else's go."""
+    fake, links, logs = Writing.below(tmp_path / "logs"), tmp_path / "links", tmp_path / "logs"
+    links.mkdir()
+    mine, other = logs / "default_u_u", logs / "default_v_v"
+    other.mkdir()
+    logged = LoggedRuntime(fake, links=links, logs=logs)
+    sandbox = logged.run_sandbox(box("u", str(mine)))
+    made = logged.create_container(sandbox, APP, box("u", str(mine)))
+    logged.start_container(made)
+    (fake.logs / f"{made}.log").touch()
+    logged.inspect("u")
+    assert [*links.iterdir()]
+    fake.lose_records(made, sandbox)
+    later = logged if was_here else LoggedRuntime(fake, logs=logs)
+    later.forget("u")
+    assert [*logs.iterdir()] == [other]
+    assert was_here is not any(links.iterdir())
+    later.forget("u")
+    LoggedRuntime(fake).forget("u")
+    LoggedRuntime(fake, logs=tmp_path / "none").forget("u")
+
+
+def test_logs_of_a_pod_that_comes_again_stay(tmp_path: Path) -> None:
+    """Its sandbox is being made as the one before it is forgotten."""
+    logs = tmp_path / "default_u_u"
+
+    class Slow(FakeContainerRuntime):
+        def run_sandbox(self, config: SandboxConfig, /) -> str:
+            logged.forget("u")
+            return super().run_sandbox(config)
+
+    logged = LoggedRuntime(Slow(), logs=tmp_path)
+    logged.run_sandbox(box("u", str(logs)))
+    assert logs.is_dir()

@@ -13,7 +13,7 @@ import pytest
 
 from nodealloc.checkpoint import FileStore, JsonCheckpoint, row_formats, row_key, rows_of
 from nodealloc.dsw_asw import ThreadExecutor, View, World
-from nodealloc.errors import DecodeError
+from nodealloc.errors import DecodeError, NodeallocError
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.runtime import (
     RUNTIME_ROWS,
@@ -442,6 +442,32 @@ def test_a_runtime_without_events_is_listed_all_the_same(node: Node) -> None:
     answer = node.watch.answers.get("events")
     assert answer is not None
     assert "no events" in answer.error
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        RuntimeUnavailableError("follow", "it ended"),
+        RuntimeRefusedError("follow", "UNIMPLEMENTED", "no events"),
+    ],
+    ids=["broken", "none"],
+)
+def test_while_no_events_are_heard_a_runtime_is_listed_as_often_as_by_a_kubelet(
+    node: Node, fault: NodeallocError
+) -> None:
+    """A death is seen within a second, however seldom it is listed where events are heard."""
+    node.fake.fail("follow", fault, times=None)
+    pace = Pace(period_s=5.0, is_steady=True)
+    node.watch = RuntimeWatch(
+        node.fake, events=node.fake, pace=pace, executor=node.executor, clock=node.clock
+    )
+    made = node.pod("u")
+    node.settle(7.0)
+    node.fake.exit(made, Exited(code=3))
+    node.settle(1.0)
+    known = node.watch.pods.get("u")
+    assert known is not None
+    assert made in known.ends
 
 
 def test_a_report_is_of_what_was_inspected(node: Node) -> None:

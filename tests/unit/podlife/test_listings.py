@@ -1,0 +1,54 @@
+"""Which listing a pod waits for: the newest that anybody asked for after a call about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.dsw_asw import Done, Step, Uncertain
+from nodealloc.podlife import PodRecord, Rules
+from nodealloc.podlife._details import Acted, Detail, Start, StopContainer
+from nodealloc.podlife._listings import Listings
+from nodealloc.podlife._settling import settle
+from nodealloc.runtime import AnswerLostError, RuntimeWatch
+from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
+from nodealloc.testing.runtime import FakeContainerRuntime
+from tests.unit.podlife_node import pod
+
+
+def test_of_two_calls_that_come_back_at_once_the_later_listing_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The one that asked first may be slower to note its number: that listing may lack what the other did."""
+    watch = RuntimeWatch(
+        FakeContainerRuntime(unix_s=lambda: 0.0), executor=ManualExecutor(), clock=VirtualClock(1000.0)
+    )
+    listings = Listings(watch)
+    plain, later = watch.hurry, list[int]()
+
+    def hurry(within_s: float = 0.0, /) -> int:
+        number = plain(within_s)
+        if not later:
+            later.append(0)
+            later[0] = listings.hurry("a")  # another worker, between the question and the note
+        return number
+
+    monkeypatch.setattr(watch, "hurry", hurry)
+    assert listings.hurry("a") < later[0] == listings.awaited("a")
+
+
+def test_a_call_that_asked_for_an_earlier_listing_takes_no_doubt_away() -> None:
+    """Whether a start whose answer was lost has made something is shown by the later one alone."""
+    start: Step[Detail] = Step(
+        scope=("pod", "u", "start", "app"), verb="start", detail=Start("app", 0, "box", "", 1)
+    )
+    stop: Step[Detail] = Step(
+        scope=("pod", "u", "stop", "c"), verb="stop", detail=StopContainer("side", "c", 5.0)
+    )
+    lost = Uncertain(
+        AnswerLostError("start_container", "lost"), known=Acted(listing=11), began_s=1.0, ended_s=2.0
+    )
+    told = Done(Acted(listing=10), began_s=1.0, ended_s=2.0)
+    record = settle(PodRecord(pod=pod()), start, lost, rules=Rules(), awaited=11)
+    assert record is not None
+    after = settle(record, stop, told, rules=Rules(), awaited=11)
+    assert (record.doubt, None if after is None else after.doubt) == (11, 11)
