@@ -15,17 +15,18 @@ from nodealloc.checkpoint import Store
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import InotifyWatcher, Watcher
-from nodealloc.dsw_asw import Clock, Driven, Executor, Moment
+from nodealloc.dsw_asw import Clock, Driven, Executor, Moment, World
 from nodealloc.kubeconfig import NodePlan
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
-from nodealloc.podlife import HookRunner
+from nodealloc.podlife import HookRunner, PodFacts
 from nodealloc.podstatus import Sink
 from nodealloc.runtime import RuntimeWatch
+from nodealloc.verdicts import NotYet
 from nodealloc.volumes import VolumeManager
 
-__all__ = ["MACHINE", "Stage", "device_plugins_of", "node_of", "say_outages", "watcher_of"]
+__all__ = ["MACHINE", "Stage", "device_plugins_of", "node_of", "say_outages", "say_waits", "watcher_of"]
 
 
 @attrs.frozen(kw_only=True)
@@ -42,8 +43,8 @@ class Stage:
         plugins: From the node to who talks to device plugins, and what drives it; None for
             plugins behind sockets.
         sink: Is told of pods; None for the file of the place.
-        say: Is told what sources cannot read, and that the runtime does not answer, line by line; None
-            for nobody.
+        say: Is told what sources cannot read, what pods wait for, and that the runtime does not answer,
+            line by line; None for nobody.
     """
 
     executor: Executor | None = None
@@ -104,3 +105,40 @@ def say_outages(watch: RuntimeWatch, say: Callable[[str], object]) -> None:
             say(f"runtime: {error}; {after}" if error else "runtime: it answers again")
 
     changes = watch.answers.watch(look)
+
+
+def say_waits(facts: World[str, PodFacts], say: Callable[[str], object], *, lasts_s: float = 2.0) -> None:
+    """Say what a pod waits for, such as a volume that cannot be mounted, and why; and when it goes on.
+
+    Only what lasts: most pods wait a moment as they start or end.
+    """
+    lock = threading.Lock()
+    begun: dict[str, NotYet] = {}
+    said: set[str] = set()
+
+    def look() -> None:
+        with lock:
+            for uid in changes.take():
+                one = facts.get(uid)
+                waits = None if one is None else one.waits_for
+                if waits == begun.get(uid):
+                    continue
+                if waits is not None:
+                    begun[uid] = waits
+                    timer = threading.Timer(lasts_s, lasted, (uid, waits))
+                    timer.daemon = True
+                    timer.start()
+                    continue
+                del begun[uid]
+                if uid in said and one is not None:
+                    say(f"pod {one.pod.namespace}/{one.pod.name}: it waits no more")
+                said.discard(uid)
+
+    def lasted(uid: str, waits: NotYet) -> None:
+        with lock:
+            one = facts.get(uid)
+            if one is not None and begun.get(uid) is waits:
+                said.add(uid)
+                say(f"pod {one.pod.namespace}/{one.pod.name} waits for {waits.blocker}: {waits.message}")
+
+    changes = facts.watch(look)

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import attrs
 
-from examples.agent.build import MACHINE, Stage, device_plugins_of, node_of, say_outages, watcher_of
+from examples.agent.build import (
+    MACHINE,
+    Stage,
+    device_plugins_of,
+    node_of,
+    say_outages,
+    say_waits,
+    watcher_of,
+)
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -132,6 +140,8 @@ class _Parts:
     def agent(self) -> Agent:
         """All of them as one."""
         self.begun.follow(self.lives)
+        if self.stage.say is not None:
+            say_waits(self.facts, self.stage.say)
         once_known: dict[str, Callable[[], object]] = {
             "cgroups": self.cgroups.settle,
             "folders": lambda: self.folders.settle(self._known),
