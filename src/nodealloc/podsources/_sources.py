@@ -87,6 +87,7 @@ class Polling:
 @attrs.frozen
 class _Taken:
     faults: tuple[SourceFault, ...]
+    gone: tuple[str, ...]
     events: tuple[PodEvent, ...]
     again_after_s: float | None
 
@@ -127,7 +128,7 @@ class _Readings:
             events = self._take(name, reading)
         except Exception as error:  # noqa: BLE001 - read again, whatever went wrong
             return Failed(error, again_after_s=self._polling.again_s)
-        return _Taken(reading.faults, events, reading.again_after_s)
+        return _Taken(reading.faults, reading.gone, events, reading.again_after_s)
 
     def settled(
         self, have: SourceAnswer | None, step: Step[int], outcome: Outcome[_Taken], /
@@ -144,6 +145,7 @@ class _Readings:
                     tried_s=outcome.ended_s,
                     due_s=outcome.ended_s + max(polling.gap_s, min(soon, period_s)),
                     faults=taken.faults,
+                    gone=taken.gone,
                     events=taken.events,
                 )
             case Failed(error=error) | Uncertain(error=error):

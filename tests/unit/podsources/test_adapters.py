@@ -285,14 +285,17 @@ def test_away_counts_after_a_time_only(folder: Folder) -> None:
     away = folder.look()
     assert names(away) == ["a"]
     assert away.again_after_s == pytest.approx(5.0)
-    assert "a.yaml: it is away, and its pod stays as it is" in faults(away)
+    assert "a.yaml: it is away, and its pod stays as it is until it was away for 5 s" in faults(away)
+    assert away.gone == ()
     folder.clock.advance(4.9)
     path.write_text(manifest("a"))
     assert names(folder.look()) == ["a"]
     folder.path.rename(folder.path.parent / "moved")
     assert names(folder.look()) == ["a"]
     folder.clock.advance(5.0)
-    assert folder.look().pods == ()
+    gone = folder.source.read(ManualCancel())
+    assert (gone.pods, gone.gone) == ((), ("a.yaml",))
+    assert folder.look().gone == ()
 
 
 def test_a_kubelet_finds_out_late_what_cannot_be_read(folder: Folder) -> None:
@@ -999,6 +1002,10 @@ def test_a_fault_is_told_once_and_once_more_when_it_is_gone() -> None:
     assert reads() == ["a.yaml: no YAML"]
     files.answer = other.answer = Reading()
     assert reads() == ["a.yaml: no fault any more", "source api: no fault any more"]
+    files.answer = Reading(faults=(bad,))
+    assert reads() == ["a.yaml: no YAML"]
+    files.answer = Reading(gone=("a.yaml", "b.yaml"))
+    assert reads() == ["a.yaml: it is gone"]  # what nobody was told of goes without a word
 
 
 def test_a_fault_is_one_line_whatever_its_file_is_called() -> None:
