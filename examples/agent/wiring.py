@@ -11,10 +11,10 @@ import attrs
 from examples.agent.build import (
     MACHINE,
     Stage,
+    Waits,
     device_plugins_of,
     node_of,
     say_outages,
-    say_waits,
     watcher_of,
 )
 from nodealloc.agent import (
@@ -140,8 +140,6 @@ class _Parts:
     def agent(self) -> Agent:
         """All of them as one."""
         self.begun.follow(self.lives)
-        if self.stage.say is not None:
-            say_waits(self.facts, self.stage.say)
         once_known: dict[str, Callable[[], object]] = {
             "cgroups": self.cgroups.settle,
             "folders": lambda: self.folders.settle(self._known),
@@ -149,7 +147,8 @@ class _Parts:
         }
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
-        by_hand = self.stage.executor is not None
+        by_hand, say = self.stage.executor is not None, self.stage.say
+        waits = () if say is None else (Waits(self.facts, self.lives.failures, say),)
         collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
             self.watch,
@@ -162,7 +161,7 @@ class _Parts:
             cpusets=self.cpusets if self.config.cpu_manager_policy != "none" else None,
             volumes=self.volumes,
             # They have threads of their own beside their passes, so that they are started by themselves.
-            beside=() if by_hand else (*self.beside, self.sources, self.probing),
+            beside=() if by_hand else (*self.beside, self.sources, self.probing, *waits),
             once_known=once_known,
             gone=self.folders.remove,
             executor=self.stage.executor,

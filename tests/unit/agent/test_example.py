@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
+import queue
 from functools import partial
 from typing import Any
 
 import pytest
 
-from examples.agent.build import say_outages, say_waits
+from examples.agent.build import Waits, say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
-from nodealloc.dsw_asw import InlineExecutor, World
+from nodealloc.dsw_asw import Failure, InlineExecutor, World
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife import PodFacts, PodLives, SecretCredentials
 from nodealloc.podspec import Pod
@@ -53,27 +53,68 @@ def test_what_a_pod_waits_for_is_said_once_it_lasts() -> None:
     """A volume that cannot be mounted was told nowhere: its pod was Pending, without a reason."""
     facts: World[str, PodFacts] = World("facts")
     said: list[str] = []
-    say_waits(facts, said.append, lasts_s=0.05)
+    waits = Waits(facts, lambda _: (), said.append)
 
-    def waits(message: str | None, *, then_s: float) -> None:
+    def looks(message: str | None, life: LifeState = LifeState.SYNCING) -> list[str]:
         found = None if message is None else NotYet(blocker="volumes", message=message)
         pod = Pod(uid="u", name="web", namespace="shop")
-        facts.put("u", PodFacts(pod=pod, life=LifeState.SYNCING, waits_for=found), by="test")
-        time.sleep(then_s)
+        facts.put("u", PodFacts(pod=pod, life=life, waits_for=found), by="test")
+        said.clear()
+        waits.look()
+        return list(said)
 
-    waits("not mounted yet: moment", then_s=0.0)
-    waits(None, then_s=0.2)
-    assert said == []  # as at the start of most pods
-    waits("not mounted yet: data (no such folder)", then_s=0.2)
-    waits("not mounted yet: data (no such folder)", then_s=0.2)
-    waits(None, then_s=0.0)
-    assert said == [
-        "pod shop/web waits for volumes: not mounted yet: data (no such folder)",
-        "pod shop/web: it waits no more",
-    ]
-    waits("not mounted yet: data (no such folder)", then_s=0.2)
+    assert looks("not mounted yet: moment") == looks(None) == []  # as at the start of most pods
+    assert looks("not mounted yet: data (no such folder (1 try))") == []
+    named = "pod shop/web waits for volumes: not mounted yet: data (no such folder)"
+    assert looks("not mounted yet: data (no such folder (2 tries))") == [named]
+    assert looks("not mounted yet: data (no such folder (3 tries))") == []
+    assert looks("not mounted yet: data (no disk (4 tries))") == [named.replace("such folder", "disk")]
+    assert looks(None) == ["pod shop/web goes on"]
+    assert looks("still mounted", LifeState.TERMINATED) == []
+    assert looks("still mounted", LifeState.TERMINATED) == ["pod shop/web waits for volumes: still mounted"]
+    assert looks(None, LifeState.TERMINATED) == []  # it has ended
+    looks("not mounted yet: data")
     facts.drop("u", by="test")
-    assert len(said) == 3  # of a pod that is gone nothing is said
+    waits.look()
+    assert said == []  # of a pod that is gone nothing is said
+
+
+def test_steps_of_a_pod_that_fail_are_said_where_its_status_has_nothing() -> None:
+    """A sandbox that could not be had was told nowhere either; a container is told of by the status."""
+    facts: World[str, PodFacts] = World("facts")
+    facts.put("u", PodFacts(pod=Pod(uid="u", name="web"), life=LifeState.SYNCING), by="test")
+    said: list[str] = []
+    failed = [
+        Failure(scope=("pod", "u", scope), verb=verb, subject=0, error=OSError("no"), tries=7, due_s=1.0)
+        for scope, verb in (("sandbox", "run sandbox"), ("start", "start"), ("parts", "make ready volumes"))
+    ]
+    waits = Waits(facts, lambda _: failed, said.append)
+    waits.look()
+    waits.look()
+    waits.look()
+    assert said == ["pod default/web cannot run sandbox: no"]
+    failed.clear()
+    waits.look()
+    assert said[1:] == ["pod default/web goes on"]
+
+
+def test_the_agent_says_what_its_pods_wait_for() -> None:
+    """From its start to its end."""
+    facts: World[str, PodFacts] = World("facts")
+    facts.put(
+        "u",
+        PodFacts(
+            pod=Pod(uid="u", name="web"),
+            life=LifeState.SYNCING,
+            waits_for=NotYet(blocker="volumes", message="not mounted yet"),
+        ),
+        by="test",
+    )
+    said: queue.SimpleQueue[str] = queue.SimpleQueue()
+    waits = Waits(facts, lambda _: (), said.put, every_s=0.01)
+    waits.start()
+    assert said.get(timeout=20.0) == "pod default/web waits for volumes: not mounted yet"
+    waits.stop()
 
 
 @pytest.mark.parametrize("has_secrets", [True, False])
