@@ -11,12 +11,11 @@ import attrs
 from examples.agent.build import (
     MACHINE,
     Stage,
-    Waits,
     device_plugins_of,
     node_of,
-    say_outages,
     watcher_of,
 )
+from examples.agent.saying import SaidHooks, Waits, say_outages, say_probes
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -43,6 +42,7 @@ from nodealloc.node import NodeAllocator
 from nodealloc.podlife import (
     ContainerHooks,
     Ending,
+    HookRunner,
     ImageFacts,
     LoggedRuntime,
     NodeConfiguration,
@@ -148,6 +148,8 @@ class _Parts:
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
         by_hand, say = self.stage.executor is not None, self.stage.say
+        if say is not None:
+            say_probes(self.probing.verdicts, self.facts, say)
         waits = () if say is None else (Waits(self.facts, self.lives.failures, say),)
         collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
@@ -284,7 +286,7 @@ class _Parts:
             confined,
             watch=self.watch,
             configuring=self._configuring(),
-            hooks=ContainerHooks(runtime) if stage.hooks is None else stage.hooks,
+            hooks=self._hooks(),
             preparations=preparations_of(
                 admission=admission,
                 folders=self.folders,
@@ -307,6 +309,11 @@ class _Parts:
             executor=stage.executor,
             clock=stage.clock,
         )
+
+    def _hooks(self) -> HookRunner:
+        stage = self.stage
+        hooks = ContainerHooks(self.runtime) if stage.hooks is None else stage.hooks
+        return hooks if stage.say is None else SaidHooks(hooks, stage.say)
 
     def _end(self, uid: str, why: Ending) -> None:
         self.lives.end(uid, why)

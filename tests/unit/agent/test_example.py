@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from examples.agent.build import Waits, say_outages
+from examples.agent.saying import SaidHooks, Waits, say_outages, say_probes
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife import PodFacts, PodLives, SecretCredentials
-from nodealloc.podspec import Pod
-from nodealloc.runtime import RuntimeWatch
-from nodealloc.testing.dsw_asw import VirtualClock
+from nodealloc.podlife import HookCall, PodFacts, PodLives, SecretCredentials
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
+from nodealloc.probes import ContainerVerdicts, Passed, PodVerdicts, ProbeVerdict, Unwell
+from nodealloc.runtime import PodReport, RuntimeWatch
+from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
+from nodealloc.testing.podlife import FakeHooks
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation.node import NodeSimulation
 from nodealloc.testing.volume_sources import FakeConfigSource
@@ -115,6 +117,54 @@ def test_the_agent_says_what_its_pods_wait_for() -> None:
     waits.start()
     assert said.get(timeout=20.0) == "pod default/web waits for volumes: not mounted yet"
     waits.stop()
+
+
+def test_a_hook_that_fails_is_said() -> None:
+    """Its container was stopped, and started again so soon that no status told why."""
+    post, pre = (LifecycleHandler(exec=ExecAction(command=(name,))) for name in ("warm", "bye"))
+    app = Container(name="app", lifecycle=Lifecycle(post_start=post, pre_stop=pre))
+    said: list[str] = []
+    hooks = SaidHooks(FakeHooks(answer=lambda one: "exit 5:\n no" if one.timeout_s < 9 else ""), said.append)
+    pod = Pod(uid="u", name="web", namespace="shop", containers=(app,))
+    for handler, timeout_s in ((post, 9.0), (post, 8.0), (pre, 8.0)):
+        call = HookCall(
+            pod=pod,
+            container=app,
+            container_id="c",
+            handler=handler,
+            timeout_s=timeout_s,
+            report=PodReport(uid="u"),
+        )
+        assert bool(hooks.run_hook(call, ManualCancel())) is (timeout_s < 9)
+    assert said == [
+        "pod shop/web: the post-start hook of app failed, so that it is stopped: exit 5: no",
+        "pod shop/web: the pre-stop hook of app failed: exit 5: no",
+    ]
+
+
+def test_a_probe_that_fails_is_said_once() -> None:
+    """Why a container is not ready, or was started again, was told nowhere."""
+    facts: World[str, PodFacts] = World("facts")
+    verdicts: World[str, PodVerdicts] = World("verdicts")
+    facts.put("u", PodFacts(pod=Pod(uid="u", name="web"), life=LifeState.SYNCING), by="test")
+    said: list[str] = []
+    say_probes(verdicts, facts, said.append)
+
+    def stands(one: ProbeVerdict) -> list[str]:
+        said.clear()
+        known = PodVerdicts(uid="u", by_container={"c1": ContainerVerdicts(readiness=one)})
+        verdicts.put("u", known, by="test")
+        return list(said)
+
+    assert stands(Passed()) == []
+    assert stands(Unwell(message="HTTP 500:\nno")) == [
+        "pod default/web: the readiness probe of c1 fails: HTTP 500: no"
+    ]
+    assert stands(Unwell(message="HTTP 503")) == stands(Passed()) == []
+    assert len(stands(Unwell())) == 1
+    verdicts.drop("u", by="test")
+    facts.drop("u", by="test")
+    assert stands(Unwell()) == []
 
 
 @pytest.mark.parametrize("has_secrets", [True, False])
