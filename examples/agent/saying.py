@@ -44,8 +44,8 @@ def say_outages(watch: RuntimeWatch, say: Callable[[str], object]) -> None:
 class Waits:
     """Says what pods wait for, such as a volume that cannot be mounted, and which of their steps fail.
 
-    Only what lasts for two looks, since most pods wait a moment as they start or end. What their status
-    tells, as of images and containers that cannot be had, is not said once more.
+    Only what lasts for two looks, and what failed twice, since most pods wait a moment as they start or
+    end. What their status tells, as of images and containers that cannot be had, is not said once more.
 
     Args:
         facts: Of pods.
@@ -102,7 +102,8 @@ class Waits:
             yield one.waits_for.blocker, f"waits for {one.waits_for.blocker}: {words}"
         for failure in self._failures(uid):
             # What is not made ready yet is waited for, and of what is not started its status tells.
-            if failure.scope[2:] != ("parts",) and failure.verb not in {"pull", "make", "start"}:
+            is_told = failure.scope[2:] == ("parts",) or failure.verb in {"pull", "make", "start"}
+            if failure.tries > 1 and not is_told:
                 yield failure.verb, f"cannot {_TRIES.sub('', str(failure))}"
 
 

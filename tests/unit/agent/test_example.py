@@ -87,8 +87,13 @@ def test_steps_of_a_pod_that_fail_are_said_where_its_status_has_nothing() -> Non
     facts.put("u", PodFacts(pod=Pod(uid="u", name="web"), life=LifeState.SYNCING), by="test")
     said: list[str] = []
     failed = [
-        Failure(scope=("pod", "u", scope), verb=verb, subject=0, error=OSError("no"), tries=7, due_s=1.0)
-        for scope, verb in (("sandbox", "run sandbox"), ("start", "start"), ("parts", "make ready volumes"))
+        Failure(scope=("pod", "u", scope), verb=verb, subject=0, error=OSError("no"), tries=tries, due_s=1.0)
+        for scope, verb, tries in (
+            ("sandbox", "run sandbox", 2),
+            ("start", "start", 2),
+            ("parts", "make ready volumes", 2),
+            ("kill", "kill", 1),
+        )
     ]
     waits = Waits(facts, lambda _: failed, said.append)
     waits.look()
