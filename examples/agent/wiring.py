@@ -94,6 +94,7 @@ class Place:
         others: Sources beside those of the configuration, by name: an API server's is `api`.
         wakers: Of those, who says when to read them.
         objects: Config maps, secrets and tokens of an API server.
+        scheme: How the runtime is called where ids of containers are told (`containerd://…`).
     """
 
     runtime: WholeRuntime
@@ -109,6 +110,7 @@ class Place:
     others: Mapping[str, Source] = attrs.field(factory=dict[str, Source])
     wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
     objects: PodObjects = PodObjects()
+    scheme: str = "containerd"
 
 
 def wire(
@@ -359,6 +361,7 @@ class _Parts:
         alone = self.rules.standalone
         telling = TellingOptions(
             node_ips=[self.place.node_ip],
+            runtime=self.place.scheme,
             says_next_try=not alone,
             gather_s=0.0 if alone else 1.0,
             settle_s=0.0 if alone else 0.02,
