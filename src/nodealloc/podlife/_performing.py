@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
 
 import attrs
@@ -14,6 +14,8 @@ from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, Unce
 from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
+from nodealloc.podlife._configuration import SandboxConfigError
+from nodealloc.podlife._definitions import needs_new_sandbox
 from nodealloc.podlife._details import (
     Acted,
     BeginAgain,
@@ -224,7 +226,26 @@ class Performer:
                 provided[name] = answer.value
             if cancel.is_set():
                 break
+        else:
+            if (waits := self._unmakeable(detail, provided)) is not None:
+                provided.pop(ready.pop(), None)  # it is asked again, and this with it
+                return Acted(ready=tuple(ready), provided=provided, not_yet=waits)
         return Acted(ready=tuple(ready), provided=provided)
+
+    def _unmakeable(self, detail: MakeReady, provided: Mapping[str, object]) -> NotYet | None:
+        """Why the form that comes would get no sandbox: what runs is not ended for it."""
+        record, pod = self._worlds.pods.get(detail.pod.uid), detail.pod
+        coming = None if record is None else record.coming
+        if record is None or coming is None or coming.edition != detail.edition:
+            return None
+        if not self._rules.follows_edits or not needs_new_sandbox(record.pod, pod):
+            return None
+        try:
+            self._configuring.sandbox(pod, max(0, record.sandbox_attempt), {**coming.provided, **provided})
+        except SandboxConfigError as error:
+            words = f"as it was edited it gets none: {error}; what runs goes on as it is"
+            return NotYet(blocker="sandbox", message=words, after_s=self._policy.again_s)
+        return None
 
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
