@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
+from functools import partial
 
 import attrs
 
@@ -250,8 +251,11 @@ class Performer:
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
         uid, image, images = record.pod.uid, container.image, self._images
+        box = partial(self._configuring.sandbox_of, record)
         try:
-            found = images.fetch(record.pod, container, cancel) if detail.fetches else images.find(container)
+            found = images.find(container) if not detail.fetches else None
+            if detail.fetches:
+                found = images.fetch(record.pod, container, cancel, sandbox=box)
         except ImageUnavailableError as error:
             raise self._no_image(uid, error) from error
         if found is None:
