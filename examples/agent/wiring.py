@@ -283,7 +283,13 @@ class _Parts:
         runtime, stage = self.runtime, self.stage
         confined = ConfinedRuntime(runtime, node=self.node, cpusets=self.cpusets, watch=self.watch)
         edits = self.rules.life.follows_edits
-        admission = AdmissionPreparer(self.node, confined=confined, end=self._end, judges_edits=edits)
+        admission = AdmissionPreparer(
+            self.node,
+            confined=confined,
+            end=self._end,
+            judges_edits=edits,
+            may_leave=self.sources.may_leave,
+        )
         return PodLives(
             confined,
             watch=self.watch,

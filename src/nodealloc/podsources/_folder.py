@@ -139,6 +139,7 @@ class FolderSource:
             pods=tuple(pods),
             faults=tuple(faults),
             gone=gone,
+            leaving=self._leaving(),
             is_synced=not is_unsaid,
             again_after_s=min(soon, default=None),
         )
@@ -297,6 +298,10 @@ class FolderSource:
                 self._hear(known.pod, "")
                 gone.append(name)
         return tuple(gone)
+
+    def _leaving(self) -> frozenset[str]:
+        away = [one for one in self._files.values() if one.away_since_s is not None]
+        return frozenset(one.pod.full_name for one in away if one.pod is not None)
 
     def _hear(self, pod: Pod | None, file: str) -> None:
         if self._names is not None and pod is not None:

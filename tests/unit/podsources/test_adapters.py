@@ -1008,6 +1008,39 @@ def test_a_fault_is_told_once_and_once_more_when_it_is_gone() -> None:
     assert reads() == ["a.yaml: it is gone"]  # what nobody was told of goes without a word
 
 
+def test_a_pod_whose_file_is_away_may_be_about_to_go(tmp_path: Path) -> None:
+    """It is one of the pods for a while; who needs what it holds is not to be refused for that."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(manifest(name))
+    clock, executor = VirtualClock(), ManualExecutor()
+    folder = FolderSource(tmp_path, clock=clock, settle_s=0.0)
+    sources = PodSources({"file": folder}, executor=executor, clock=clock)
+
+    def leaving(*, after_s: float) -> list[str]:
+        clock.advance(after_s)
+        sources.hurry("file")
+        clock.advance(3.0)
+        sources.run_until_quiet()
+        executor.run_all()
+        sources.run_until_quiet()
+        return [pod.name for uid, pod in known.items() if sources.may_leave(uid)]
+
+    known: dict[str, Pod] = {}
+    leaving(after_s=0.0)
+    known.update(sources.merged().by_uid())
+    assert sorted(one.name for one in known.values()) == ["a", "b"]
+    assert leaving(after_s=1.0) == []
+    (tmp_path / "a.yaml").rename(tmp_path / ".a")
+    assert leaving(after_s=0.0) == ["a"]
+    (tmp_path / ".a").rename(tmp_path / "a.yaml")
+    assert leaving(after_s=0.0) == []
+    (tmp_path / "b.yaml").unlink()
+    assert leaving(after_s=0.0) == ["b"]
+    assert len(sources.merged().by_uid()) == 2
+    assert leaving(after_s=9.0) == ["b"]
+    assert [one.name for one in sources.merged().by_uid().values()] == ["a"]
+
+
 def test_a_fault_is_one_line_whatever_its_file_is_called() -> None:
     """A name with a newline tells nothing of other files, and one that is no text can be written."""
     odd = os.fsdecode(b"a\xff\nb.yaml: no fault any more\x1b[2J")
