@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final
 
 import attrs
 
 from nodealloc.dsw_asw import Cancel, Failure, World
-from nodealloc.podfacts import LifeState
+from nodealloc.podfacts import LifeState, PodEvent
 from nodealloc.podlife import HookCall, HookRunner, PodFacts
-from nodealloc.probes import PodVerdicts, ProbeKind, Unwell
 from nodealloc.runtime import RuntimeWatch
 
-__all__ = ["SaidHooks", "Waits", "say_outages", "say_probes"]
+__all__ = ["ProbeEvents", "SaidHooks", "Waits", "say_outages"]
 
 _TRIES: Final = re.compile(r" \(\d+ tr(y|ies)\)")
 """Counted by a step that fails again and again."""
@@ -135,37 +135,36 @@ class SaidHooks:
         return why
 
 
-def say_probes(
-    verdicts: World[str, PodVerdicts], facts: World[str, PodFacts], say: Callable[[str], object]
-) -> None:
-    """Say which probes of a container fail, and why, when as many failed in a row as count."""
-    lock = threading.Lock()
-    told: dict[str, dict[tuple[str, ProbeKind], str]] = {}
+class ProbeEvents:
+    """Says what comes of probes that do not pass, why a container is not ready or is started again.
 
-    def look() -> None:
-        with lock:
-            for uid in changes.take():
-                before, known, one = told.pop(uid, {}), verdicts.get(uid), facts.get(uid)
-                now = {} if known is None else _failing(known)
-                if now:
-                    told[uid] = now
-                report = None if one is None else one.report
-                names = {} if report is None else {x.record.id: x.record.name for x in report.containers}
-                for (id_, kind), why in now.items():
-                    if one is not None and (id_, kind) not in before:
-                        named = f"the {kind.value} probe of {names.get(id_, id_)}"
-                        say(f"pod {_name(one)}: {named} fails: {why}")
+    What repeats is said once, and once more when it comes back.
 
-    changes = verdicts.watch(look)
+    Args:
+        say: Is told each line.
+        rest_s: What comes again sooner repeats.
+        now_s: The time.
+    """
 
+    def __init__(
+        self,
+        say: Callable[[str], object],
+        *,
+        rest_s: float = 60.0,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._say, self._rest_s, self._now_s = say, rest_s, now_s
+        self._last_s: dict[tuple[str, str | None, str], float] = {}
 
-def _failing(known: PodVerdicts) -> dict[tuple[str, ProbeKind], str]:
-    return {
-        (id_, kind): _line(verdict.message)
-        for id_, one in known.by_container.items()
-        for kind in ProbeKind
-        if isinstance(verdict := one[kind], Unwell)
-    }
+    def told(self, event: PodEvent) -> None:
+        """Say it, unless it was said of this container a moment ago."""
+        now_s = self._now_s()
+        self._last_s = {key: at_s for key, at_s in self._last_s.items() if now_s - at_s <= self._rest_s}
+        what = _line(event.message)
+        key = (event.pod.uid, event.container, _IDS.sub("", what))
+        if key not in self._last_s:
+            self._say(f"pod {event.pod.namespace}/{event.pod.name}: {event.container}: {what}")
+        self._last_s[key] = now_s
 
 
 def _line(text: str) -> str:

@@ -15,7 +15,7 @@ from examples.agent.build import (
     node_of,
     watcher_of,
 )
-from examples.agent.saying import SaidHooks, Waits, say_outages, say_probes
+from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -150,8 +150,6 @@ class _Parts:
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
         by_hand, say = self.stage.executor is not None, self.stage.say
-        if say is not None:
-            say_probes(self.probing.verdicts, self.facts, say)
         waits = () if say is None else (Waits(self.facts, self.lives.failures, say),)
         collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
@@ -229,6 +227,7 @@ class _Parts:
             reports=self.facts,
             journal=self.place.store,
             remembered=self.was.verdicts,
+            on_event=None if self.stage.say is None else ProbeEvents(self.stage.say).told,
             options=ProbeOptions(node_ip=self.place.node_ip),
             rules=self.rules.probes,
             unix_s=self.stage.unix_s,

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from examples.agent.saying import SaidHooks, Waits, say_outages, say_probes
+from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
-from nodealloc.podfacts import LifeState
+from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
 from nodealloc.podlife import HookCall, PodFacts, PodLives, SecretCredentials
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
-from nodealloc.probes import ContainerVerdicts, Passed, PodVerdicts, ProbeVerdict, Unwell
 from nodealloc.runtime import PodReport, RuntimeWatch
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
 from nodealloc.testing.podlife import FakeHooks
@@ -149,27 +148,28 @@ def test_a_hook_that_fails_is_said() -> None:
 
 def test_a_probe_that_fails_is_said_once() -> None:
     """Why a container is not ready, or was started again, was told nowhere."""
-    facts: World[str, PodFacts] = World("facts")
-    verdicts: World[str, PodVerdicts] = World("verdicts")
-    facts.put("u", PodFacts(pod=Pod(uid="u", name="web"), life=LifeState.SYNCING), by="test")
     said: list[str] = []
-    say_probes(verdicts, facts, said.append)
+    now = [0.0]
+    events = ProbeEvents(said.append, now_s=lambda: now[0])
 
-    def stands(one: ProbeVerdict) -> list[str]:
+    def comes(message: str, *, after_s: float, uid: str = "u") -> list[str]:
         said.clear()
-        known = PodVerdicts(uid="u", by_container={"c1": ContainerVerdicts(readiness=one)})
-        verdicts.put("u", known, by="test")
+        now[0] += after_s
+        pod = PodIdentity(uid=uid, namespace="shop", name="web")
+        events.told(
+            PodEvent(pod=pod, kind=EventKind.WARNING, reason="Unhealthy", message=message, container="app")
+        )
         return list(said)
 
-    assert stands(Passed()) == []
-    assert stands(Unwell(message="HTTP 500:\nno")) == [
-        "pod default/web: the readiness probe of c1 fails: HTTP 500: no"
+    assert comes("Liveness probe failed: HTTP 500:\nno", after_s=1) == [
+        "pod shop/web: app: Liveness probe failed: HTTP 500: no"
     ]
-    assert stands(Unwell(message="HTTP 503")) == stands(Passed()) == []
-    assert len(stands(Unwell())) == 1
-    verdicts.drop("u", by="test")
-    facts.drop("u", by="test")
-    assert stands(Unwell()) == []
+    assert comes("Liveness probe failed: HTTP 500:\nno", after_s=50) == []
+    assert comes("Liveness probe failed: HTTP 500:\nno", after_s=50) == []
+    assert len(comes("Liveness probe failed: HTTP 503", after_s=0)) == 1
+    assert len(comes("Liveness probe failed: HTTP 503", after_s=0, uid="v")) == 1
+    assert comes(f"exec {'a1' * 32} failed", after_s=0) != comes(f"exec {'b2' * 32} failed", after_s=0) == []
+    assert len(comes("Liveness probe failed: HTTP 503", after_s=61)) == 1
 
 
 @pytest.mark.parametrize("has_secrets", [True, False])
