@@ -147,6 +147,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         stack.callback(runtime.close)
         place = Place(
             runtime=runtime,
+            scheme=_kind(chosen, config),
             cpusets=cpusets,
             driver=driver,
             store=store,
@@ -225,19 +226,27 @@ def _make_root(driver: CgroupFs, pods: CgroupName) -> None:
             raise ConfigurationError(f"cgroupRoot: {error}") from error
 
 
+def _kind(chosen: argparse.Namespace, config: KubeletConfig) -> str:
+    """Which runtime runs containers: `containerd` or `processes`."""
+    return chosen.runtime or ("containerd" if config.container_runtime_endpoint else "processes")
+
+
 def _runtime(
     chosen: argparse.Namespace, config: KubeletConfig, root: Path, layout: Layout
 ) -> tuple[CriRuntime | ProcessRuntime, CpusetWriter]:
-    endpoint = config.container_runtime_endpoint
-    kind = chosen.runtime or ("containerd" if endpoint else "processes")
-    if kind == "processes":
+    if _kind(chosen, config) == "processes":
         # An agent of containerd needs none of it.
         from examples.processes import ProcessCpusets, ProcessRuntime  # noqa: PLC0415
 
         tree = str(root / "cgroup") if layout.stand_in else "/sys/fs/cgroup"
         cgroup = f"{config.cgroup_root.strip('/')}/kubepods".lstrip("/")
         made = ProcessRuntime(root / "containers", cgroup=cgroup, tree=tree)
+        confined = made.health().conditions["Confined"]
+        if not confined.holds and (chosen.machine or not layout.stand_in):
+            why = confined.message or "a machine that is another one has no cgroups here"
+            print(f"containers are not confined: {why}", flush=True)
         return made, ProcessCpusets(made)
+    endpoint = config.container_runtime_endpoint
     limit_s = config.runtime_request_timeout_s
     runtime = CriRuntime(
         endpoint or "/run/containerd/containerd.sock",

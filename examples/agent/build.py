@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,10 +21,9 @@ from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
 from nodealloc.podlife import HookRunner
 from nodealloc.podstatus import Sink
-from nodealloc.runtime import RuntimeWatch
 from nodealloc.volumes import VolumeManager
 
-__all__ = ["MACHINE", "Stage", "device_plugins_of", "node_of", "say_outages", "watcher_of"]
+__all__ = ["MACHINE", "Stage", "device_plugins_of", "node_of", "watcher_of"]
 
 
 @attrs.frozen(kw_only=True)
@@ -42,8 +40,8 @@ class Stage:
         plugins: From the node to who talks to device plugins, and what drives it; None for
             plugins behind sockets.
         sink: Is told of pods; None for the file of the place.
-        say: Is told what sources cannot read, and that the runtime does not answer, line by line; None
-            for nobody.
+        say: Is told what sources cannot read, what pods wait for or fail at, of hooks and probes that fail,
+            and that the runtime does not answer, line by line; None for nobody.
     """
 
     executor: Executor | None = None
@@ -86,21 +84,3 @@ def watcher_of(folder: Path, *, below: bool = True) -> Watcher | None:
     except ImportError as error:
         print(f"{folder} is only looked at from time to time: {error}", flush=True)
         return None
-
-
-def say_outages(watch: RuntimeWatch, say: Callable[[str], object]) -> None:
-    """Say that the runtime does not answer, and why, when that begins or changes; and when it is over."""
-    lock, told = threading.Lock(), ""
-
-    def look() -> None:
-        nonlocal told
-        with lock:
-            changes.take()
-            error = watch.heard().error
-            if error == told:
-                return
-            told = error
-            after = "it is asked again until it answers; start it, or name another containerRuntimeEndpoint"
-            say(f"runtime: {error}; {after}" if error else "runtime: it answers again")
-
-    changes = watch.answers.watch(look)

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import attrs
 
-from examples.agent.build import MACHINE, Stage, device_plugins_of, node_of, say_outages, watcher_of
+from examples.agent.build import (
+    MACHINE,
+    Stage,
+    device_plugins_of,
+    node_of,
+    watcher_of,
+)
+from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -35,6 +42,7 @@ from nodealloc.node import NodeAllocator
 from nodealloc.podlife import (
     ContainerHooks,
     Ending,
+    HookRunner,
     ImageFacts,
     LoggedRuntime,
     NodeConfiguration,
@@ -86,6 +94,7 @@ class Place:
         others: Sources beside those of the configuration, by name: an API server's is `api`.
         wakers: Of those, who says when to read them.
         objects: Config maps, secrets and tokens of an API server.
+        scheme: How the runtime is called where ids of containers are told (`containerd://…`).
     """
 
     runtime: WholeRuntime
@@ -101,6 +110,7 @@ class Place:
     others: Mapping[str, Source] = attrs.field(factory=dict[str, Source])
     wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
     objects: PodObjects = PodObjects()
+    scheme: str = "containerd"
 
 
 def wire(
@@ -140,7 +150,8 @@ class _Parts:
         }
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
-        by_hand = self.stage.executor is not None
+        by_hand, say = self.stage.executor is not None, self.stage.say
+        waits = () if say is None else (Waits(self.facts, self.lives.failures, say),)
         collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
             self.watch,
@@ -153,7 +164,7 @@ class _Parts:
             cpusets=self.cpusets if self.config.cpu_manager_policy != "none" else None,
             volumes=self.volumes,
             # They have threads of their own beside their passes, so that they are started by themselves.
-            beside=() if by_hand else (*self.beside, self.sources, self.probing),
+            beside=() if by_hand else (*self.beside, self.sources, self.probing, *waits),
             once_known=once_known,
             gone=self._gone,
             executor=self.stage.executor,
@@ -217,6 +228,7 @@ class _Parts:
             reports=self.facts,
             journal=self.place.store,
             remembered=self.was.verdicts,
+            on_event=None if self.stage.say is None else ProbeEvents(self.stage.say).told,
             options=ProbeOptions(node_ip=self.place.node_ip),
             rules=self.rules.probes,
             unix_s=self.stage.unix_s,
@@ -277,12 +289,18 @@ class _Parts:
         runtime, stage = self.runtime, self.stage
         confined = ConfinedRuntime(runtime, node=self.node, cpusets=self.cpusets, watch=self.watch)
         edits = self.rules.life.follows_edits
-        admission = AdmissionPreparer(self.node, confined=confined, end=self._end, judges_edits=edits)
+        admission = AdmissionPreparer(
+            self.node,
+            confined=confined,
+            end=self._end,
+            judges_edits=edits,
+            may_leave=self.sources.may_leave,
+        )
         return PodLives(
             confined,
             watch=self.watch,
             configuring=self._configuring(),
-            hooks=self._hooks() if stage.hooks is None else stage.hooks,
+            hooks=self._hooks(),
             preparations=preparations_of(
                 admission=admission,
                 folders=self.folders,
@@ -306,9 +324,12 @@ class _Parts:
             clock=stage.clock,
         )
 
-    def _hooks(self) -> ContainerHooks:
+    def _hooks(self) -> HookRunner:
+        stage = self.stage
         # A kubelet knows no address of a pod with the node's network.
-        return ContainerHooks(self.runtime, node_ip="" if self.rules.standalone else self.place.node_ip)
+        node_ip = "" if self.rules.standalone else self.place.node_ip
+        hooks = ContainerHooks(self.runtime, node_ip=node_ip) if stage.hooks is None else stage.hooks
+        return hooks if stage.say is None else SaidHooks(hooks, stage.say)
 
     def _end(self, uid: str, why: Ending) -> None:
         self.lives.end(uid, why)
@@ -354,6 +375,7 @@ class _Parts:
         alone = self.rules.standalone
         telling = TellingOptions(
             node_ips=[self.place.node_ip],
+            runtime=self.place.scheme,
             says_next_try=not alone,
             gather_s=0.0 if alone else 1.0,
             settle_s=0.0 if alone else 0.02,

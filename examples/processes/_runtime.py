@@ -268,9 +268,11 @@ class ProcessRuntime:
             if called is not None
         ]
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """See `Images.pull_image`: whatever it is called, it is this machine's file system."""
-        del credentials
+        del credentials, sandbox
         made = hashlib.sha256(name.encode()).hexdigest()
         path = self._files.folder / "images" / made
         aside = path.with_name(f".{made}.{threading.get_ident()}")

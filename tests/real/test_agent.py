@@ -214,3 +214,15 @@ def test_a_source_that_is_silent_after_a_kill_ends_nothing() -> None:
         second.end(signal.SIGTERM)
     server.shutdown()
     server.server_close()
+
+
+def test_ids_of_processes_are_told_as_such() -> None:
+    """They were `containerd://…`; and that nothing confines them, as on another machine, was not said."""
+    with surroundings("processes", machine="1 socket x 2 cores, memory=8Gi") as place:
+        (place.pods / "web.json").write_text(json.dumps(pod("web", [container("app", "x", FOREVER)])))
+        place.start()
+        until(lambda: any('"phase": "Running"' in line for line in place.status()))
+        told = json.loads(place.status()[-1])["status"]["containerStatuses"]
+        assert told[0]["containerID"].startswith("processes://")
+        said = (place.folder / "agent.log").read_text()
+        assert "containers are not confined: a machine that is another one has no cgroups here" in said

@@ -14,7 +14,7 @@ from examples.processes import ProcessRuntime
 from nodealloc.dsw_asw import Cancel, Group
 from nodealloc.podlife import LifePolicy, PodLives, Preparation
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
-from nodealloc.runtime import Pace, PullCredentials, RunState, RuntimeWatch
+from nodealloc.runtime import Pace, PullCredentials, RunState, RuntimeWatch, SandboxConfig
 from nodealloc.testing.podlife import PlainConfiguration
 from nodealloc.verdicts import Admitted
 
@@ -37,12 +37,14 @@ class Slow(ProcessRuntime):
         self.pulling, self.let_go = threading.Event(), threading.Event()
         super().__init__(folder, cgroup="none", tree=str(folder / "nothing"))
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """See `Images.pull_image`."""
         if name.startswith("slow"):
             self.pulling.set()
             self.let_go.wait(PATIENCE_S)
-        return super().pull_image(name, credentials)
+        return super().pull_image(name, credentials, sandbox)
 
 
 class Mounts:

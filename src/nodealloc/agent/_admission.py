@@ -26,6 +26,8 @@ _PREEMPTED: Final = Ending(
 
 _EDIT_S: Final = 5.0
 """From one question to the next whether an edit that was refused may come in."""
+_LEAVES_S: Final = 1.0
+"""From one question to the next whether a pod comes in that may have to wait for one that goes."""
 
 
 class AdmissionPreparer:
@@ -42,6 +44,8 @@ class AdmissionPreparer:
             None where no pod is ended for another, which then waits.
         judges_edits: Whether an edit of what a pod asks for is judged as if the pod came anew. One that
             may not be waits, and what runs of the pod keeps what it has. False is a kubelet's way.
+        may_leave: From the uid of a pod that is in to whether it is no more or may be about to go, such as
+            `PodSources.may_leave`: as long as there is one, who does not come in waits. None where all stay.
 
     Attributes:
         room: A record by pod uid changes when a pod that had to wait may ask again: hand it to
@@ -59,9 +63,10 @@ class AdmissionPreparer:
         confined: ConfinedRuntime | None = None,
         end: Callable[[str, Ending], object] | None = None,
         judges_edits: bool = True,
+        may_leave: Callable[[str], bool] | None = None,
     ) -> None:
         self._node, self._confined, self._end = node, confined, end
-        self._judges_edits = judges_edits
+        self._judges_edits, self._may_leave = judges_edits, may_leave
         self.room: World[str, object] = World("room for pods")
         self._lock = threading.Lock()
         self._waiting: dict[str, int] = {}
@@ -70,7 +75,7 @@ class AdmissionPreparer:
         """See `Preparer.make_ready`."""
         with self._lock:
             self._waiting[pod.uid] = self._waiting.get(pod.uid, 0) + 1
-        verdict = self._edited(pod) if self._is_edited(pod) else self._node.admit(pod)
+        verdict = self._edited(pod) if self._is_edited(pod) else self._admitted(pod)
         if not isinstance(verdict, NotYet):
             self._forget(pod.uid)
         if isinstance(verdict, MakingRoom) and self._end is not None:
@@ -94,6 +99,19 @@ class AdmissionPreparer:
 
     def _is_edited(self, pod: Pod) -> bool:
         return self._judges_edits and self._node.is_edited(pod)
+
+    def _admitted(self, pod: Pod) -> Admitted | NotYet | Refused:
+        before = self._node.view.pods
+        verdict = self._node.admit(pod)
+        if not isinstance(verdict, Refused) or self._may_leave is None:
+            return verdict
+        for uid, one in before.items():
+            # Of one that was known to end the verdict has said already whether it makes room.
+            if uid != pod.uid and not one.state.is_ending and self._may_leave(uid):
+                who = one.pod.full_name
+                message = f"{verdict.message}; {who} may be about to go"
+                return NotYet(blocker=who, message=message, after_s=_LEAVES_S)
+        return verdict
 
     def _edited(self, pod: Pod) -> Admitted | NotYet:
         verdict = self._node.resize(pod, is_edit=True)

@@ -194,8 +194,10 @@ def encode_image(name: str, /) -> bytes:
     return wire.RemoveImageRequest(image=wire.ImageSpec(image=name)).SerializeToString()
 
 
-def encode_pull(name: str, credentials: PullCredentials | None = None, /) -> bytes:
-    """An image that is to be fetched."""
+def encode_pull(
+    name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+) -> bytes:
+    """An image that is to be fetched, for a pod."""
     auth = None
     if credentials is not None:
         auth = wire.AuthConfig(
@@ -205,7 +207,12 @@ def encode_pull(name: str, credentials: PullCredentials | None = None, /) -> byt
             identity_token=credentials.identity_token,
             registry_token=credentials.registry_token,
         )
-    return wire.PullImageRequest(image=wire.ImageSpec(image=name), auth=auth).SerializeToString()
+    request = wire.PullImageRequest(
+        image=wire.ImageSpec(image=name),
+        auth=auth,
+        sandbox_config=None if sandbox is None else _sandbox(sandbox),
+    )
+    return request.SerializeToString()
 
 
 def _sandbox(config: SandboxConfig) -> wire.PodSandboxConfig:

@@ -242,9 +242,11 @@ class CriRuntime:
         data = self._line.call("ListImages", b"", self._deadlines.look_s, service="ImageService")
         return codec.decode_images(data)
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """See `Images.pull_image`."""
-        request, limit_s = requests.encode_pull(name, credentials), self._deadlines.pull_s
+        request, limit_s = requests.encode_pull(name, credentials, sandbox), self._deadlines.pull_s
         return codec.decode_id(
             self._line.call("PullImage", request, limit_s, about=name, changes=True, service="ImageService")
         )

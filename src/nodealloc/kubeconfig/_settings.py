@@ -31,7 +31,7 @@ def node_settings(
     Args:
         config: It.
         plan: What it comes to.
-        root: Holds the pods' directories, and their logs where nobody says otherwise.
+        root: Holds the pods' directories, profiles of seccomp, and logs where nobody says otherwise.
         logs: Folder of logs; None for the configuration's, and else one below `root`.
 
     Raises:
@@ -49,6 +49,7 @@ def node_settings(
         allocatable=plan.view.allocatable,
         pods_directory=str(root / "pods"),
         logs_directory=str(logs or config.pod_logs_dir or root / "logs"),
+        seccomp_directory=str(root / "seccomp"),
         seccomp_default=config.seccomp_default,
         limits=plan.tree.pods,
     )

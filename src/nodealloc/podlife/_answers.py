@@ -70,6 +70,13 @@ class CheckedConfigures:
         answer = self._configures.sandbox(pod, attempt, provided)
         return check("configuring: sandbox", answer, SandboxConfig, "a SandboxConfig")
 
+    def sandbox_of(self, record: PodRecord, /) -> SandboxConfig | None:
+        """What the sandbox of a pod is made from; None where that cannot be said, and none is made either."""
+        try:
+            return self.sandbox(record.pod, max(0, record.sandbox_attempt), record.provided)
+        except Exception:  # noqa: BLE001 - who makes the sandbox tells why
+            return None
+
     def container(
         self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
     ) -> ContainerConfig:

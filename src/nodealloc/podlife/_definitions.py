@@ -12,7 +12,15 @@ from nodealloc._frozen import Frozen, freeze
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc._wire import written
 from nodealloc.cgroups import NO_LIMIT
-from nodealloc.podspec import HASH_ANNOTATION, Container, Json, Pod, container_hash, kubelet_hash
+from nodealloc.podspec import (
+    HASH_ANNOTATION,
+    Container,
+    Json,
+    Pod,
+    RestartPolicy,
+    container_hash,
+    kubelet_hash,
+)
 from nodealloc.podspec._writing import use_manifest, volume_manifest
 from nodealloc.runtime import ContainerRecord, LinuxResources, SandboxRecord
 
@@ -21,6 +29,7 @@ __all__ = [
     "RESOURCES_ANNOTATION",
     "SANDBOX_ANNOTATION",
     "Definitions",
+    "needs_new_sandbox",
     "sandbox_hash",
     "unlimited",
 ]
@@ -152,6 +161,12 @@ def sandbox_hash(pod: Pod, /) -> str:
     fields = {name: text for name, value in said if value and (text := written(value))}
     ports = [written(port) for one in pod.all_containers for port in one.ports if port.host_port]
     return _hash({**fields, "host_ports": ports})
+
+
+def needs_new_sandbox(before: Pod, now: Pod, /) -> bool:
+    """Whether an edit changes what only a new sandbox can; one that never starts again keeps its own."""
+    is_other = sandbox_hash(before) != sandbox_hash(now) or before.host_network is not now.host_network
+    return is_other and now.restart_policy is not RestartPolicy.NEVER
 
 
 def _mounts_hash(pod: Pod, container: Container) -> str:

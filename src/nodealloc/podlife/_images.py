@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
@@ -23,6 +23,7 @@ from nodealloc.runtime import (
     PullCredentials,
     RuntimeRefusedError,
     RuntimeUnavailableError,
+    SandboxConfig,
 )
 
 if TYPE_CHECKING:
@@ -165,8 +166,16 @@ class ImageFetcher:
             raise ImageUnavailableError("ErrImageNeverPull", name.given, words)
         return found
 
-    def fetch(self, pod: Pod, container: Container, cancel: Cancel, /) -> ImageRecord:
-        """Have a container's image on the node.
+    def fetch(
+        self,
+        pod: Pod,
+        container: Container,
+        cancel: Cancel,
+        /,
+        *,
+        sandbox: Callable[[], SandboxConfig | None] = lambda: None,
+    ) -> ImageRecord:
+        """Have a container's image on the node, for a pod whose sandbox is made from what `sandbox` says.
 
         Returns:
             The image; with its id alone where the runtime does not list it.
@@ -177,7 +186,7 @@ class ImageFetcher:
         """
         with self._line.turn(cancel):
             # Whoever came before may have fetched the same.
-            return self.find(container) or self._pulled(pod, _name(container))
+            return self.find(container) or self._pulled(pod, _name(container), sandbox)
 
     def _found(self, name: ImageName) -> ImageRecord | None:
         try:
@@ -186,9 +195,9 @@ class ImageFetcher:
             words = f'Failed to inspect image "{name.given}": {words_of(error)}'
             raise ImageUnavailableError("ImageInspectError", name.given, words) from error
 
-    def _pulled(self, pod: Pod, name: ImageName) -> ImageRecord:
+    def _pulled(self, pod: Pod, name: ImageName, sandbox: Callable[[], SandboxConfig | None]) -> ImageRecord:
         try:
-            made = self._pull(pod, name)
+            made = self._pull(pod, name, sandbox())
         except Exception as error:
             words = list(dict.fromkeys(map(words_of, _each(error))))
             said = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
@@ -200,14 +209,14 @@ class ImageFetcher:
             listed = None
         return listed or ImageRecord(id=made, names=(name.asked,))
 
-    def _pull(self, pod: Pod, name: ImageName) -> str:
+    def _pull(self, pod: Pod, name: ImageName, sandbox: SandboxConfig | None) -> str:
         tries: Sequence[PullCredentials | None] = ()
         if self._credentials is not None:
             tries = _as_whom(self._credentials.credentials(pod, name))
         failures: list[Exception] = []
         for one in tries or (None,):
             try:
-                return self._images.pull_image(name.asked, one)
+                return self._images.pull_image(name.asked, one, sandbox)
             except _FAILURES as error:
                 failures.append(error)
         if len(failures) == 1:

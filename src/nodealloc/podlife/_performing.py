@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
+from functools import partial
 
 import attrs
 
@@ -13,7 +14,8 @@ from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, UncertainError
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
-from nodealloc.podlife._definitions import unlimited
+from nodealloc.podlife._configuration import SandboxConfigError
+from nodealloc.podlife._definitions import needs_new_sandbox, unlimited
 from nodealloc.podlife._details import (
     Acted,
     BeginAgain,
@@ -234,13 +236,35 @@ class Performer:
                 provided[name] = answer.value
             if cancel.is_set():
                 break
+        else:
+            if (waits := self._unmakeable(detail, provided)) is not None:
+                provided.pop(ready.pop(), None)  # it is asked again, and this with it
+                return Acted(ready=tuple(ready), provided=provided, not_yet=waits)
         return Acted(ready=tuple(ready), provided=provided)
+
+    def _unmakeable(self, detail: MakeReady, provided: Mapping[str, object]) -> NotYet | None:
+        """Why the form that comes would get no sandbox: what runs is not ended for it."""
+        record, pod = self._worlds.pods.get(detail.pod.uid), detail.pod
+        coming = None if record is None else record.coming
+        if record is None or coming is None or coming.edition != detail.edition:
+            return None
+        if not self._rules.follows_edits or not needs_new_sandbox(record.pod, pod):
+            return None
+        try:
+            self._configuring.sandbox(pod, max(0, record.sandbox_attempt), {**coming.provided, **provided})
+        except SandboxConfigError as error:
+            words = f"as it was edited it gets none: {error}; what runs goes on as it is"
+            return NotYet(blocker="sandbox", message=words, after_s=self._policy.again_s)
+        return None
 
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
         uid, image, images = record.pod.uid, container.image, self._images
+        box = partial(self._configuring.sandbox_of, record)
         try:
-            found = images.fetch(record.pod, container, cancel) if detail.fetches else images.find(container)
+            found = images.find(container) if not detail.fetches else None
+            if detail.fetches:
+                found = images.fetch(record.pod, container, cancel, sandbox=box)
         except ImageUnavailableError as error:
             raise self._no_image(uid, error) from error
         if found is None:

@@ -23,6 +23,7 @@ class SourceAnswer:
         tried_s: When the last try ended, on the engine's clock.
         due_s: When it is read again.
         faults: What could not be read in the last answer.
+        gone: Where faults were that went in the last answer with what had them, such as a file.
         events: Pods of the last answer that were refused.
         error: Why there was no answer at the last try; "" where there was one.
     """
@@ -32,6 +33,7 @@ class SourceAnswer:
     tried_s: float = 0.0
     due_s: float = 0.0
     faults: tuple[SourceFault, ...] = ()
+    gone: tuple[str, ...] = ()
     events: tuple[PodEvent, ...] = ()
     error: str = ""
 
@@ -55,13 +57,14 @@ class FaultLines:
         # Held while lines are told, so that none comes after one that is newer.
         with self._lock:
             for source in self._changed.take():
-                before, now = self._told.get(source, {}), _faults(source, self._answers.get(source))
+                answer = self._answers.get(source)
+                before, now = self._told.get(source, {}), _faults(source, answer)
                 self._told[source] = now
+                gone = {_shown(where) for where in (() if answer is None else answer.gone)}
+                over = {where: "it is gone" if where in gone else "no fault any more" for where in before}
                 lines = [f"{where}: {what}" for where, what in now.items() if before.get(where) != what]
-                for line in (
-                    *lines,
-                    *(f"{where}: no fault any more" for where in before if where not in now),
-                ):
+                lines += [f"{where}: {what}" for where, what in over.items() if where not in now]
+                for line in lines:
                     self._tell(line)
 
 

@@ -120,9 +120,9 @@ class FolderSource:
         is_there = names is not None
         waits = [self._look(name) for name in names or ()]
         away_s = self._away_s if is_there else max(self._away_s, self._unreadable_s)
-        self._miss(set(names or ()), now_s, away_s)
+        gone = self._miss(set(names or ()), now_s, away_s)
         self._end_spoilt()
-        pods = self._pods(faults)
+        pods = self._pods(faults, away_s)
         is_new = not is_there and now_s - self._began_s < self._away_s
         soon = self._moments(now_s, away_s)
         if any(waits):
@@ -138,6 +138,8 @@ class FolderSource:
         return Reading(
             pods=tuple(pods),
             faults=tuple(faults),
+            gone=gone,
+            leaving=self._leaving(),
             is_synced=not is_unsaid,
             again_after_s=min(soon, default=None),
         )
@@ -285,7 +287,8 @@ class FolderSource:
             if since_s is not None and now_s - since_s >= self._unreadable_s:
                 known.pod = known.spoilt_since_s = None
 
-    def _miss(self, names: set[str], now_s: float, away_s: float) -> None:
+    def _miss(self, names: set[str], now_s: float, away_s: float) -> tuple[str, ...]:
+        gone: list[str] = []
         for name in [one for one in self._files if one not in names]:
             known = self._files[name]
             if known.away_since_s is None:
@@ -293,12 +296,18 @@ class FolderSource:
             if now_s - known.away_since_s >= away_s:
                 del self._files[name]
                 self._hear(known.pod, "")
+                gone.append(name)
+        return tuple(gone)
+
+    def _leaving(self) -> frozenset[str]:
+        away = [one for one in self._files.values() if one.away_since_s is not None]
+        return frozenset(one.pod.full_name for one in away if one.pod is not None)
 
     def _hear(self, pod: Pod | None, file: str) -> None:
         if self._names is not None and pod is not None:
             self._names.heard(pod.full_name, file, self._clock.monotonic_s())
 
-    def _pods(self, faults: list[SourceFault]) -> list[Pod]:
+    def _pods(self, faults: list[SourceFault], away_s: float) -> list[Pod]:
         """The pods of all files; of two with one full name that of the file that came first."""
         # A file that moved: the path that is there speaks for the one that is away.
         ordered = sorted(
@@ -316,6 +325,7 @@ class FolderSource:
             is_away = known.away_since_s is not None
             if known.fault or is_away:
                 stays = ", and its pod stays as it is" if known.pod is not None else ""
+                stays += f" until it was away for {away_s:g} s" if stays and is_away else ""
                 faults.append(SourceFault(where=name, what=(known.fault or "it is away") + stays))
             first = name if known.pod is None else holders.get(known.pod.full_name)
             if known.pod is not None and first not in (None, name) and not is_away:

@@ -36,6 +36,9 @@ class Reading:
     Attributes:
         pods: All that it has.
         faults: What could not be read, or counts for less than it looks.
+        gone: Where faults stood that are over since what had them is no more, such as a file that was away
+            for long enough; for people.
+        leaving: Full names of those of `pods` that may be about to go, such as one whose file is away.
         is_synced: Whether it knows all of its pods by now. Until it does, its
             answer changes nothing.
         again_after_s: When to read again, if sooner than usual; None for no hurry.
@@ -43,6 +46,8 @@ class Reading:
 
     pods: tuple[Pod, ...] = attrs.field(default=(), converter=tuple[Pod, ...])
     faults: tuple[SourceFault, ...] = ()
+    gone: tuple[str, ...] = ()
+    leaving: frozenset[str] = frozenset()
     is_synced: bool = True
     again_after_s: float | None = None
 

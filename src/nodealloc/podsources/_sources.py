@@ -87,6 +87,7 @@ class Polling:
 @attrs.frozen
 class _Taken:
     faults: tuple[SourceFault, ...]
+    gone: tuple[str, ...]
     events: tuple[PodEvent, ...]
     again_after_s: float | None
 
@@ -127,7 +128,7 @@ class _Readings:
             events = self._take(name, reading)
         except Exception as error:  # noqa: BLE001 - read again, whatever went wrong
             return Failed(error, again_after_s=self._polling.again_s)
-        return _Taken(reading.faults, events, reading.again_after_s)
+        return _Taken(reading.faults, reading.gone, events, reading.again_after_s)
 
     def settled(
         self, have: SourceAnswer | None, step: Step[int], outcome: Outcome[_Taken], /
@@ -144,6 +145,7 @@ class _Readings:
                     tried_s=outcome.ended_s,
                     due_s=outcome.ended_s + max(polling.gap_s, min(soon, period_s)),
                     faults=taken.faults,
+                    gone=taken.gone,
                     events=taken.events,
                 )
             case Failed(error=error) | Uncertain(error=error):
@@ -212,6 +214,7 @@ class PodSources(Group):
         self._forms = {name: PodForms() for name in sources}
         # What a reading brought that changed nothing: the very same pods change nothing again.
         self._unchanged: dict[str, tuple[tuple[Pod, ...], tuple[PodEvent, ...]]] = {}
+        self._leaving: dict[str, frozenset[str]] = {}
         self._taking = threading.Lock()
         self._names = tuple(sources)
         self._wakers = dict(wakers or {})
@@ -297,9 +300,25 @@ class PodSources(Group):
                 done("PodSources: remember", self._remember, source, editions)
             self.editions.put(source, editions, by="reading")
 
+    @typed
+    def may_leave(self, uid: str, /) -> bool:
+        """Whether a pod is no more, or may be about to go, since what it was read from is away.
+
+        What it holds may be had soon: who needs it is to wait, not to be refused.
+        """
+        pod = self.pods.get(uid)
+        return pod is None or any(pod.full_name in names for names in self._leaving.copy().values())
+
     def _take(self, source: str, reading: Reading) -> tuple[PodEvent, ...]:
         if not reading.is_synced:
             return ()
+        # Who has left is one of those that may until nobody finds it among the pods.
+        self._leaving[source] = self._leaving.get(source, frozenset()) | reading.leaving
+        events = self._taken(source, reading)
+        self._leaving[source] = reading.leaving
+        return events
+
+    def _taken(self, source: str, reading: Reading) -> tuple[PodEvent, ...]:
         # Held while the pods are told, so that an older state never follows a newer one.
         with self._taking:
             pods = reading.pods

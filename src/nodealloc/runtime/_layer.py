@@ -86,9 +86,11 @@ class RuntimeLayer:
         """See `Images.images`."""
         return self.below.images()
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """See `Images.pull_image`."""
-        return self.below.pull_image(name, credentials)
+        return self.below.pull_image(name, credentials, sandbox)
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word
         """See `Images.remove_image`."""

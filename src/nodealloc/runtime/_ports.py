@@ -140,12 +140,16 @@ class Images(Protocol):
         """All of them."""
         ...
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """Get an image; the id by which the runtime knows it.
 
         Args:
             name: With registry and tag or digest.
             credentials: As whom; None for nobody.
+            sandbox: What the sandbox is made from of the pod that it is for, by which a runtime may choose
+                where it is unpacked and who accounts for it; None where it is for none.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nodealloc.runtime import ImageRecord, NoSuchRecordError, PullCredentials
+from nodealloc.runtime import ImageRecord, NoSuchRecordError, PullCredentials, SandboxConfig
 from nodealloc.testing._misbehaving_calls import MisbehavingCalls
 
 __all__ = ["FakeImages"]
@@ -31,9 +31,11 @@ class FakeImages(MisbehavingCalls):
         """See `Images.images`."""
         return self._call("images", "", lambda: tuple(self.image_store.values()))
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """See `Images.pull_image`; every image can be had, by anybody."""
-        del credentials
+        del credentials, sandbox
 
         def work() -> str:
             made = f"sha256:{name}"

@@ -277,7 +277,10 @@ class VolumeManager(Group):
         return wanted or busy or uid in self._mounted
 
     def volumes_of(self, uid: str, /) -> tuple[PodVolume, ...]:
-        """A pod's volumes as they are now, with the last error of each that is not there."""
+        """A pod's volumes as they are now, with the last error of each that is not there.
+
+        Of a pod that is no more those that are left of it, with the last error of taking them down.
+        """
         return self._views.volumes_of(uid)
 
     def volumes_in_use(self) -> frozenset[VolumeId]:

@@ -70,10 +70,15 @@ class Views:
         return () if populated is None else tuple(populated.volumes.values())
 
     def volumes_of(self, uid: str, /) -> tuple[PodVolume, ...]:
-        """A pod's volumes, with the last error of each that is not there."""
+        """A pod's volumes, with the last error of each that is not there.
+
+        Of one that is no more those that are left, with the last error of taking them down.
+        """
         populated = self._populated.get(uid)
         if populated is None:
-            return ()
+            records = {key: one.value for key, one in self._actual.snapshot().items()}
+            left = {key: one.spec.name for key, one in records.items() if uid in one.mounts}
+            return tuple(self._pod_volume(uid, name, key) for key, name in left.items())
         found = {name: self._pod_volume(uid, name, key) for name, key in populated.volumes.items()}
         for name, error in populated.errors.items():
             found[name] = attrs.evolve(found.get(name) or PodVolume(name=name), error=str(error))

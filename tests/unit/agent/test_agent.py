@@ -701,6 +701,29 @@ def test_two_critical_pods_that_come_at_once_end_no_more_than_they_need(tmp_path
     assert len(ended) == 1
 
 
+def test_who_does_not_come_in_waits_for_pods_that_may_be_about_to_go(tmp_path: Path) -> None:
+    """A pod in place of another one was refused for good, if its manifest was read before that had ended."""
+    view = NodeView(name="n", allocatable=resources({"cpu": 4, "memory": "1Gi", "pods": 1}))
+    store = FileStore(tmp_path, AGENT_FORMATS)
+    held = NodeAllocator(Snapshot.of(MACHINE, allocators=[]), store, view=view, chain=chain_of())
+    held.start()
+    leaving: set[str] = set()
+    preparer = AdmissionPreparer(held, may_leave=leaving.__contains__)
+    assert isinstance(preparer.make_ready(pod("old"), NOW), Admitted)
+    assert isinstance(preparer.make_ready(pod("new"), NOW), Refused)
+    leaving.add("old")
+    waits = preparer.make_ready(pod("new"), NOW)
+    assert isinstance(waits, NotYet)
+    assert waits.blocker == pod("old").full_name
+    assert waits.message.endswith(f"{pod('old').full_name} may be about to go")
+    held.mark_ending("old")
+    assert isinstance(preparer.make_ready(pod("new"), NOW), NotYet)
+    large = attrs.evolve(pod("large"), containers=pod("large", 64).containers)
+    assert isinstance(preparer.make_ready(large, NOW), Refused)  # it would not fit without it either
+    held.release("old")
+    assert isinstance(preparer.make_ready(pod("new"), NOW), Admitted)
+
+
 @pytest.mark.parametrize(("last", "reason"), [(True, "OutOfcpu"), (False, "UnexpectedAdmissionError")])
 def test_a_static_pod_that_does_not_fit_is_told_what_is_short(
     tmp_path: Path, last: bool, reason: str

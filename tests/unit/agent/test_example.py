@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import queue
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,23 @@ from typing import Any
 import pytest
 
 from examples.agent.__main__ import _runtime as runtime_of
-from examples.agent.build import say_outages
+from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
 from nodealloc.cgroups import Layout
 from nodealloc.cri import CriRuntime
-from nodealloc.dsw_asw import InlineExecutor
+from nodealloc.dsw_asw import Failure, InlineExecutor, World
 from nodealloc.kubeconfig import kubelet_config
-from nodealloc.podlife import PodLives, SecretCredentials
-from nodealloc.runtime import RuntimeWatch
-from nodealloc.testing.dsw_asw import VirtualClock
+from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
+from nodealloc.podlife import HookCall, PodFacts, PodLives, SecretCredentials
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
+from nodealloc.runtime import PodReport, RuntimeWatch
+from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
+from nodealloc.testing.podlife import FakeHooks
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation.node import NodeSimulation
 from nodealloc.testing.volume_sources import FakeConfigSource
+from nodealloc.verdicts import NotYet
 from nodealloc.volumes.plugins import PodObjects
 
 
@@ -49,6 +54,128 @@ def test_an_outage_of_the_runtime_is_said_once_and_its_end_too() -> None:
     assert "/run/x.sock: nothing is there; it is asked again until it answers" in first
     assert back == "runtime: it answers again"
     assert "/run/x.sock: nobody listens there" in again
+
+
+def test_what_a_pod_waits_for_is_said_once_it_lasts() -> None:
+    """A volume that cannot be mounted was told nowhere: its pod was Pending, without a reason."""
+    facts: World[str, PodFacts] = World("facts")
+    said: list[str] = []
+    waits = Waits(facts, lambda _: (), said.append)
+
+    def looks(message: str | None, life: LifeState = LifeState.SYNCING) -> list[str]:
+        found = None if message is None else NotYet(blocker="volumes", message=message)
+        pod = Pod(uid="u", name="web", namespace="shop")
+        facts.put("u", PodFacts(pod=pod, life=life, waits_for=found), by="test")
+        said.clear()
+        waits.look()
+        return list(said)
+
+    assert looks("not mounted yet: moment") == looks(None) == []  # as at the start of most pods
+    assert looks("not mounted yet: data (no such folder (1 try))") == []
+    named = "pod shop/web waits for volumes: not mounted yet: data (no such folder)"
+    assert looks("not mounted yet: data (no such folder (2 tries))") == [named]
+    assert looks("not mounted yet: data (no such folder (3 tries))") == []
+    assert looks("not mounted yet: data (no disk (4 tries))") == [named.replace("such folder", "disk")]
+    assert looks(None) == ["pod shop/web goes on"]
+    assert looks("still mounted", LifeState.TERMINATED) == []
+    assert looks("still mounted", LifeState.TERMINATED) == ["pod shop/web waits for volumes: still mounted"]
+    assert looks(None, LifeState.TERMINATED) == []  # it has ended
+    looks("not mounted yet: data")
+    facts.drop("u", by="test")
+    waits.look()
+    assert said == []  # of a pod that is gone nothing is said
+
+
+def test_steps_of_a_pod_that_fail_are_said_where_its_status_has_nothing() -> None:
+    """A sandbox that could not be had was told nowhere either; a container is told of by the status."""
+    facts: World[str, PodFacts] = World("facts")
+    facts.put("u", PodFacts(pod=Pod(uid="u", name="web"), life=LifeState.SYNCING), by="test")
+    said: list[str] = []
+    failed = [
+        Failure(scope=("pod", "u", scope), verb=verb, subject=0, error=OSError("no"), tries=tries, due_s=1.0)
+        for scope, verb, tries in (
+            ("sandbox", "run sandbox", 2),
+            ("start", "start", 2),
+            ("parts", "make ready volumes", 2),
+            ("kill", "kill", 1),
+        )
+    ]
+    waits = Waits(facts, lambda _: failed, said.append)
+    waits.look()
+    waits.look()
+    waits.look()
+    assert said == ["pod default/web cannot run sandbox: no"]
+    failed.clear()
+    waits.look()
+    assert said[1:] == ["pod default/web goes on"]
+
+
+def test_the_agent_says_what_its_pods_wait_for() -> None:
+    """From its start to its end."""
+    facts: World[str, PodFacts] = World("facts")
+    facts.put(
+        "u",
+        PodFacts(
+            pod=Pod(uid="u", name="web"),
+            life=LifeState.SYNCING,
+            waits_for=NotYet(blocker="volumes", message="not mounted yet"),
+        ),
+        by="test",
+    )
+    said: queue.SimpleQueue[str] = queue.SimpleQueue()
+    waits = Waits(facts, lambda _: (), said.put, every_s=0.01)
+    waits.start()
+    assert said.get(timeout=20.0) == "pod default/web waits for volumes: not mounted yet"
+    waits.stop()
+
+
+def test_a_hook_that_fails_is_said() -> None:
+    """Its container was stopped, and started again so soon that no status told why."""
+    post, pre = (LifecycleHandler(exec=ExecAction(command=(name,))) for name in ("warm", "bye"))
+    app = Container(name="app", lifecycle=Lifecycle(post_start=post, pre_stop=pre))
+    said: list[str] = []
+    hooks = SaidHooks(FakeHooks(answer=lambda one: "exit 5:\n no" if one.timeout_s < 9 else ""), said.append)
+    pod = Pod(uid="u", name="web", namespace="shop", containers=(app,))
+    for handler, timeout_s in ((post, 9.0), (post, 8.0), (pre, 8.0)):
+        call = HookCall(
+            pod=pod,
+            container=app,
+            container_id="c",
+            handler=handler,
+            timeout_s=timeout_s,
+            report=PodReport(uid="u"),
+        )
+        assert bool(hooks.run_hook(call, ManualCancel())) is (timeout_s < 9)
+    assert said == [
+        "pod shop/web: the post-start hook of app failed, so that it is stopped: exit 5: no",
+        "pod shop/web: the pre-stop hook of app failed: exit 5: no",
+    ]
+
+
+def test_a_probe_that_fails_is_said_once() -> None:
+    """Why a container is not ready, or was started again, was told nowhere."""
+    said: list[str] = []
+    now = [0.0]
+    events = ProbeEvents(said.append, now_s=lambda: now[0])
+
+    def comes(message: str, *, after_s: float, uid: str = "u") -> list[str]:
+        said.clear()
+        now[0] += after_s
+        pod = PodIdentity(uid=uid, namespace="shop", name="web")
+        events.told(
+            PodEvent(pod=pod, kind=EventKind.WARNING, reason="Unhealthy", message=message, container="app")
+        )
+        return list(said)
+
+    assert comes("Liveness probe failed: HTTP 500:\nno", after_s=1) == [
+        "pod shop/web: app: Liveness probe failed: HTTP 500: no"
+    ]
+    assert comes("Liveness probe failed: HTTP 500:\nno", after_s=50) == []
+    assert comes("Liveness probe failed: HTTP 500:\nno", after_s=50) == []
+    assert len(comes("Liveness probe failed: HTTP 503", after_s=0)) == 1
+    assert len(comes("Liveness probe failed: HTTP 503", after_s=0, uid="v")) == 1
+    assert comes(f"exec {'a1' * 32} failed", after_s=0) != comes(f"exec {'b2' * 32} failed", after_s=0) == []
+    assert len(comes("Liveness probe failed: HTTP 503", after_s=61)) == 1
 
 
 @pytest.mark.parametrize("has_secrets", [True, False])

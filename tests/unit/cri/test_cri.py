@@ -705,6 +705,30 @@ def test_a_kill_while_the_runtime_was_away_is_unknown(peer: Peer) -> None:
     runtime.close()
 
 
+def test_an_image_is_asked_for_with_the_sandbox_that_it_is_for(peer: Peer) -> None:
+    """A runtime may choose by its name space and its annotations, as where it unpacks."""
+    asked: list[wire.PullImageRequest] = []
+
+    def pull(request: bytes) -> bytes:
+        asked.append(wire.PullImageRequest.FromString(request))
+        return wire.PullImageResponse(image_ref="sha256:a").SerializeToString()
+
+    runtime = CriRuntime(peer.path)
+    peer.answers = {"PullImage": pull}
+    box = SandboxConfig(
+        pod=PodIdentity(uid="u", namespace="shop", name="web"),
+        annotations={"a": "b"},
+        cgroup_parent="/pods/u",
+    )
+    assert runtime.pull_image("far", None, box) == runtime.pull_image("far") == "sha256:a"
+    first, second = asked
+    assert (first.sandbox_config.metadata.namespace, first.sandbox_config.metadata.uid) == ("shop", "u")
+    assert first.sandbox_config.annotations["a"] == "b"
+    assert first.sandbox_config.linux.cgroup_parent == "/pods/u"
+    assert not second.HasField("sandbox_config")
+    runtime.close()
+
+
 def test_who_is_told_that_something_else_is_away_takes_no_call_from_others(peer: Peer) -> None:
     """As of one registry: the runtime was there all the time, and what was killed meanwhile was killed."""
     gate, entered, now = threading.Event(), threading.Event(), [100.0]

@@ -591,6 +591,7 @@ def test_every_pod_gets_what_the_configuration_says(tmp_path: Path) -> None:
     assert settings.resolver.servers == ("192.0.2.1",)
     assert settings.pods_directory == str(tmp_path / "pods")
     assert settings.logs_directory == str(tmp_path / "logs")
+    assert settings.seccomp_directory == str(tmp_path / "seccomp")
     assert settings.allocatable == plan.view.allocatable
     assert node_settings(found, plan, root=tmp_path, logs=Path("/l")).logs_directory == "/l"
 

@@ -410,3 +410,42 @@ def test_a_pod_whose_edit_waits_ends_when_it_is_asked_to() -> None:
     here.lives.remove("u")
     here.after(20)
     assert (here.running(), [grace for _, grace in here.stops]) == ([], [7.0])
+
+
+def test_nothing_ends_for_an_edit_that_would_get_no_sandbox() -> None:
+    """It was ended first, and its pod had nothing that ran from then on."""
+    handlers: dict[str, str] = {}
+
+    def given(of: Pod) -> Provided:
+        return Provided(value=PodRunOptions(handler=handlers.get(of.runtime_class_name or "", "")))
+
+    parts = [
+        Preparation(name="classes", why="", by=FakePreparer(answer=given)),
+        Preparation(name="volumes", why="", by=FakePreparer()),
+    ]
+    here = Node(configuring=NodeConfiguration(SETTINGS), preparations=parts)
+    here.lives.put(sized(200))
+    here.after(1)
+    here.lives.put(attrs.evolve(sized(200), runtime_class_name="kata"))
+    here.after(60)
+    assert here.running() == ["app#0"]
+    waits = here.lives.facts.snapshot()["u"].value.waits_for
+    assert waits is not None
+    assert waits.blocker == "sandbox"
+    assert waits.message.startswith(
+        "as it was edited it gets none: runtimeClassName 'kata': nothing here says"
+    )
+    here.lives.put(attrs.evolve(sized(200), security_context=PodSecurityContext(run_as_user=5)))
+    here.after(60)
+    assert here.running() == ["app#1"]  # another edit goes its own way
+    here.lives.put(attrs.evolve(sized(200), runtime_class_name="kata"))
+    here.after(60)
+    assert here.running() == ["app#1"]
+    here.lives.put(attrs.evolve(sized(300), security_context=PodSecurityContext(run_as_user=5)))
+    here.after(60)
+    assert here.running() == ["app#1"]
+    assert here.lives.facts.snapshot()["u"].value.waits_for is None
+    handlers["kata"] = "kata-qemu"
+    here.lives.put(attrs.evolve(sized(300), runtime_class_name="kata"))
+    here.after(60)
+    assert here.running() == ["app#2"]

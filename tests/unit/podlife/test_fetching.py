@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 import pytest
 
 from nodealloc.cri import CriDeadlines
-from nodealloc.podlife import LifePolicy
-from nodealloc.podspec import Container, PullPolicy
-from nodealloc.runtime import RuntimeUnavailableError
+from nodealloc.podlife import LifePolicy, SandboxConfigError
+from nodealloc.podspec import Container, Pod, PullPolicy
+from nodealloc.runtime import PullCredentials, RuntimeUnavailableError, SandboxConfig
 from tests.unit.podlife_node import Node, pod
 
 APP = Container(name="app", image="busybox")
@@ -146,3 +148,36 @@ def test_an_image_of_many_gigabytes_takes_its_time() -> None:
     let_go(node)
     assert pulls(node) == ["pull_image large:1"]
     assert node.running("u0") == ["app#0"]
+
+
+def test_an_image_is_fetched_for_the_sandbox_of_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which a runtime may choose where it is unpacked; where that cannot be said it is fetched so."""
+    node, asked = Node(), list[SandboxConfig | None]()
+    fetch = node.runtime.pull_image
+
+    def pull(
+        name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
+        asked.append(sandbox)
+        return fetch(name, credentials, sandbox)
+
+    monkeypatch.setattr(node.runtime, "pull_image", pull)
+    node.lives.put(pod(containers=[Container(name="app", image="far")]))
+    node.after(5)
+    assert node.running() == ["app#0"]
+    (sandbox,) = asked
+    assert sandbox is not None
+    assert (sandbox.pod.uid, sandbox.attempt, sandbox.hostname) == ("u", 0, "web-u")
+
+    configured, made = node.configuring.sandbox, list[int]()
+
+    def once(of: Pod, attempt: int, provided: Mapping[str, object]) -> SandboxConfig:
+        made.append(attempt)
+        if len(made) > 1:
+            raise SandboxConfigError("its name servers cannot be read any more")
+        return configured(of, attempt, provided)
+
+    monkeypatch.setattr(node.configuring, "sandbox", once)
+    node.lives.put(pod("v", containers=[Container(name="app", image="farther")]))
+    node.after(5)
+    assert asked[1:] == [None]

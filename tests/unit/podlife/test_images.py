@@ -31,6 +31,7 @@ from nodealloc.runtime import (
     PullCredentials,
     RuntimeRefusedError,
     RuntimeUnavailableError,
+    SandboxConfig,
 )
 from nodealloc.testing.conformance import Row, read_rows
 from nodealloc.testing.dsw_asw import ManualCancel
@@ -211,7 +212,13 @@ def test_a_registry_that_says_no_is_quoted() -> None:
     """The runtime's own words are the message; the next try is told beside them."""
 
     class Runtime(FakeContainerRuntime):
-        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        def pull_image(
+            self,
+            name: str,
+            credentials: PullCredentials | None = None,
+            sandbox: SandboxConfig | None = None,
+            /,
+        ) -> str:
             raise RuntimeRefusedError("PullImage", "NOT_FOUND", f"no {name} here")
 
     reason, words = refused(ImageFetcher(Runtime()), "r.test/a:1")
@@ -235,7 +242,13 @@ def test_the_runtimes_own_word_for_a_failure_is_the_reason(status: str, words: s
     """Where its answer begins with one that people know, and gRPC has none for it."""
 
     class Runtime(FakeContainerRuntime):
-        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        def pull_image(
+            self,
+            name: str,
+            credentials: PullCredentials | None = None,
+            sandbox: SandboxConfig | None = None,
+            /,
+        ) -> str:
             raise RuntimeRefusedError("PullImage", status, words)
 
     assert refused(ImageFetcher(Runtime()), "r.test/a:1") == (reason, words)
@@ -278,8 +291,11 @@ class Slow(FakeContainerRuntime):
         self.most = 0
         self._count = threading.Lock()
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """Wait, then be had."""
+        del sandbox
         with self._count:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -287,7 +303,7 @@ class Slow(FakeContainerRuntime):
         self.go.wait(10)
         with self._count:
             self.now -= 1
-        return super().pull_image(name)
+        return super().pull_image(name, credentials)
 
 
 def fetched(fetcher: ImageFetcher, *images: str) -> list[threading.Thread]:
@@ -413,11 +429,17 @@ def test_every_user_is_tried() -> None:
     tried: list[str] = []
 
     class Runtime(FakeContainerRuntime):
-        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        def pull_image(
+            self,
+            name: str,
+            credentials: PullCredentials | None = None,
+            sandbox: SandboxConfig | None = None,
+            /,
+        ) -> str:
             tried.append(credentials.username if credentials else "nobody")
             if tried[-1] != "star":
                 raise RuntimeRefusedError("PullImage", "UNAUTHENTICATED", "who are you")
-            return super().pull_image(name)
+            return super().pull_image(name, credentials)
 
     source = SecretCredentials(Secrets({"r.test": entry("all"), "*.test": entry("star")}))
     ImageFetcher(Runtime(), credentials=source).fetch(POD, app("r.test/a:1"), ManualCancel())
@@ -433,10 +455,16 @@ def test_the_next_user_is_tried_after_any_failure(error: NodeallocError) -> None
     """Their tokens may come from elsewhere; a kubelet does so too."""
 
     class Runtime(FakeContainerRuntime):
-        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        def pull_image(
+            self,
+            name: str,
+            credentials: PullCredentials | None = None,
+            sandbox: SandboxConfig | None = None,
+            /,
+        ) -> str:
             if credentials is not None and credentials.username == "all":
                 raise error
-            return super().pull_image(name)
+            return super().pull_image(name, credentials, sandbox)
 
     source = SecretCredentials(Secrets({"r.test": entry("all"), "*.test": entry("star")}))
     fetcher = ImageFetcher(Runtime(), credentials=source)
@@ -448,7 +476,13 @@ def test_what_each_user_was_told_is_said() -> None:
     words = {"a": "a: denied", "b": "RegistryUnavailable: b", "c": "a: denied"}
 
     class Runtime(FakeContainerRuntime):
-        def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+        def pull_image(
+            self,
+            name: str,
+            credentials: PullCredentials | None = None,
+            sandbox: SandboxConfig | None = None,
+            /,
+        ) -> str:
             said = words[credentials.username if credentials else "nobody"]
             raise RuntimeRefusedError("pull_image", "UNKNOWN", said)
 

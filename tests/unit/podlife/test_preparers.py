@@ -390,6 +390,35 @@ def test_volumes_are_handed_on_once_they_are_mounted(tmp_path: Path) -> None:
     assert dict(volumes.mounted.snapshot()) == {}
 
 
+def test_a_volume_that_cannot_be_taken_down_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With why: its pod waited for something that was still mounted, and nothing said for which."""
+    root, mounter = SafeRoot(str(tmp_path)), FakeMounter(str(tmp_path))
+    pods = BegunPods()
+    manager = VolumeManager([EmptyDir(root, mounter)], pods=pods, executor=InlineExecutor())
+    volumes = VolumePreparer(manager)
+    node = Node(preparations=[Preparation(name="volumes", why="a test", by=volumes)])
+    pods.follow(node.lives)
+    node.lives.heard()
+    app = attrs.evolve(APP, volumes=(VolumeUse(name="data", path="/data"),))
+    node.lives.put(attrs.evolve(a_pod(), volumes=(Volume(name="data", kind="emptyDir"),), containers=(app,)))
+
+    def settles() -> str:
+        for _ in range(5):
+            node.after(1)
+            manager.reconcile()
+        waits = node.lives.facts.snapshot()["u"].value.waits_for
+        return "" if waits is None else waits.message
+
+    assert settles() == ""
+
+    def busy(_self: object, _spec: object, _use: object) -> None:
+        raise OSError("data/in is mounted")
+
+    monkeypatch.setattr(EmptyDir, "unmount", busy)
+    node.lives.remove("u")
+    assert settles() == "still mounted: data (unmount: data/in is mounted (1 try))"
+
+
 def test_what_may_only_be_read_is_handed_on_with_its_volumes() -> None:
     """Whoever resolved it says so, or the pod."""
     host, pods, claims = FakeHost(), FakePods(), FakeClaims()

@@ -285,14 +285,17 @@ def test_away_counts_after_a_time_only(folder: Folder) -> None:
     away = folder.look()
     assert names(away) == ["a"]
     assert away.again_after_s == pytest.approx(5.0)
-    assert "a.yaml: it is away, and its pod stays as it is" in faults(away)
+    assert "a.yaml: it is away, and its pod stays as it is until it was away for 5 s" in faults(away)
+    assert away.gone == ()
     folder.clock.advance(4.9)
     path.write_text(manifest("a"))
     assert names(folder.look()) == ["a"]
     folder.path.rename(folder.path.parent / "moved")
     assert names(folder.look()) == ["a"]
     folder.clock.advance(5.0)
-    assert folder.look().pods == ()
+    gone = folder.source.read(ManualCancel())
+    assert (gone.pods, gone.gone) == ((), ("a.yaml",))
+    assert folder.look().gone == ()
 
 
 def test_a_kubelet_finds_out_late_what_cannot_be_read(folder: Folder) -> None:
@@ -999,6 +1002,43 @@ def test_a_fault_is_told_once_and_once_more_when_it_is_gone() -> None:
     assert reads() == ["a.yaml: no YAML"]
     files.answer = other.answer = Reading()
     assert reads() == ["a.yaml: no fault any more", "source api: no fault any more"]
+    files.answer = Reading(faults=(bad,))
+    assert reads() == ["a.yaml: no YAML"]
+    files.answer = Reading(gone=("a.yaml", "b.yaml"))
+    assert reads() == ["a.yaml: it is gone"]  # what nobody was told of goes without a word
+
+
+def test_a_pod_whose_file_is_away_may_be_about_to_go(tmp_path: Path) -> None:
+    """It is one of the pods for a while; who needs what it holds is not to be refused for that."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(manifest(name))
+    clock, executor = VirtualClock(), ManualExecutor()
+    folder = FolderSource(tmp_path, clock=clock, settle_s=0.0)
+    sources = PodSources({"file": folder}, executor=executor, clock=clock)
+
+    def leaving(*, after_s: float) -> list[str]:
+        clock.advance(after_s)
+        sources.hurry("file")
+        clock.advance(3.0)
+        sources.run_until_quiet()
+        executor.run_all()
+        sources.run_until_quiet()
+        return [pod.name for uid, pod in known.items() if sources.may_leave(uid)]
+
+    known: dict[str, Pod] = {}
+    leaving(after_s=0.0)
+    known.update(sources.merged().by_uid())
+    assert sorted(one.name for one in known.values()) == ["a", "b"]
+    assert leaving(after_s=1.0) == []
+    (tmp_path / "a.yaml").rename(tmp_path / ".a")
+    assert leaving(after_s=0.0) == ["a"]
+    (tmp_path / ".a").rename(tmp_path / "a.yaml")
+    assert leaving(after_s=0.0) == []
+    (tmp_path / "b.yaml").unlink()
+    assert leaving(after_s=0.0) == ["b"]
+    assert len(sources.merged().by_uid()) == 2
+    assert leaving(after_s=9.0) == ["b"]
+    assert [one.name for one in sources.merged().by_uid().values()] == ["a"]
 
 
 def test_a_fault_is_one_line_whatever_its_file_is_called() -> None:

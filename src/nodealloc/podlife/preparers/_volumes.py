@@ -86,8 +86,7 @@ class VolumePreparer:
         found = {one.name: one for one in self._manager.volumes_of(pod.uid)}
         missing = sorted(name for name in used if name not in found or not found[name].mounted)
         if missing:
-            errors = {name: one.error for name, one in found.items() if one.error}
-            why = [f"{name} ({errors[name]})" if name in errors else name for name in missing]
+            why = [_named(name, found[name].error) if name in found else name for name in missing]
             return NotYet(blocker="volumes", message=f"not mounted yet: {', '.join(why)}", after_s=1.0)
         paths = {name: one.path for name, one in found.items()}
         read_only = frozenset(name for name, one in found.items() if one.read_only)
@@ -103,7 +102,9 @@ class VolumePreparer:
             if not self._manager.holds(pod.uid):
                 self.mounted.drop(pod.uid, by="gone")
                 return None
-        return NotYet(blocker="volumes", message="still mounted", after_s=_SOON_S)
+        left = sorted(_named(one.name, one.error) for one in self._manager.volumes_of(pod.uid))
+        message = f"still mounted: {', '.join(left)}" if left else "still mounted"
+        return NotYet(blocker="volumes", message=message, after_s=_SOON_S)
 
     def _looks(self, cancel: Cancel) -> Iterator[None]:
         """Moments to look at what is mounted: now, and after each change while there is patience."""
@@ -161,6 +162,10 @@ class VolumePreparer:
                 (uid, True) for uid, one in record.mounts.items() if one.is_mounted and one != before.get(uid)
             ]
         return made + [(uid, False) for uid in before if uid not in now]
+
+
+def _named(name: str, error: str) -> str:
+    return f"{name} ({error})" if error else name
 
 
 def _if_known(count: int, before: object) -> object:

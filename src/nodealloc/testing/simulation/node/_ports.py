@@ -160,9 +160,11 @@ class SimulatedRuntime:
         """See `Images.images`."""
         return self._at_once("images", self._containers.images)
 
-    def pull_image(self, name: str, credentials: PullCredentials | None = None, /) -> str:
+    def pull_image(
+        self, name: str, credentials: PullCredentials | None = None, sandbox: SandboxConfig | None = None, /
+    ) -> str:
         """See `Images.pull_image`; every image can be had, by anybody, sooner or later."""
-        del credentials
+        del credentials, sandbox
         was_there = self._containers.has_image(name)
 
         def fetch() -> str:
