@@ -521,6 +521,11 @@ def something_runs(scene: Scene) -> None:
     scene.runs()
 
 
+def rest_waits(scene: Scene) -> None:
+    scene.wants("rest-1")
+    scene.told(PodPhase.FAILED, uid="rest-1", reason="OutOfcpu")
+
+
 def refused(scene: Scene, reason: str = "") -> None:
     scene.wants(container=ALONE)
     scene.told(PodPhase.FAILED, reason=reason)
@@ -1120,6 +1125,7 @@ BROKEN = {
     "MountsAccounted": Broken(mounts_accounted, r"u/app starts, and own is not mounted"),
     "MountsAccounted of disks": Broken(attached_for_nobody, r"data is attached for nobody", "emptied"),
     "NothingIsLeft": Broken(something_runs, r"the runtime still has u/app", "emptied"),
+    "RestIsHad": Broken(rest_waits, r"no more CPUs than others leave, does not run: OutOfcpu", "settled"),
     "RefusalsSayWhy": Broken(refused, r"u is told to have failed, never ran, and nobody says why"),
     "RefusalsAreTrue": Broken(refused_falsely, r"nobody else may hold anything"),
     "GoesOn": Broken(refused, r"and its policy is Always"),

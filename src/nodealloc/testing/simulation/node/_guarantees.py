@@ -7,6 +7,7 @@ from nodealloc.testing.simulation.node._clearing import (
     FewRecordsStay,
     NothingIsLeft,
     RecordsGoFirst,
+    RestIsHad,
     StoreIsWhole,
 )
 from nodealloc.testing.simulation.node._conditions import ConditionsFollow
@@ -162,6 +163,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     PluginsAsked,
     MountsAccounted,
     NothingIsLeft,
+    RestIsHad,
     RecordsGoFirst,
     FewRecordsStay,
     StoreIsWhole,

@@ -41,6 +41,7 @@ __all__ = [
     "last_pod",
     "other_amounts",
     "random_pod",
+    "rest_pod",
     "whole_pod",
 ]
 
@@ -154,6 +155,13 @@ def found_pod(uid: str) -> Pod:
     amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(_MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts)
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
+
+
+def rest_pod(uid: str, *, cpus: str) -> Pod:
+    """A pod that takes so much of the CPUs that are shared for as long as anybody wants it."""
+    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(_MEMORY[0])}
+    one = Container(name="app-0", image=IMAGE, requests=amounts)
+    return Pod(uid=uid, name=uid, namespace="sim", containers=(one,), termination_grace_period_seconds=1)
 
 
 def last_pod(name: str, uid: str, *, cpus: str, ports: tuple[ContainerPort, ...] = ()) -> Pod:
