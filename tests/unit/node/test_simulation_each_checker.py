@@ -44,6 +44,7 @@ from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._plugins import variable_of
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, READY, STARTED
+from nodealloc.volumes import Use
 from tests.unit.node.simulated_scene import APP, Scene
 
 GPU = "sim.example/gpu"
@@ -127,12 +128,14 @@ def two_sandboxes(scene: Scene) -> None:
     scene.environment.containers.run_sandbox(config)
 
 
-def made_with(path: str, *, host_path: str = "/pods/u/own", env: str = IMAGE) -> Callable[[Scene], None]:
+def made_with(
+    path: str, *, host_path: str = "/pods/u/own", env: str = IMAGE, reads: bool = False
+) -> Callable[[Scene], None]:
     """With a variable, and a mount; it is to have its image's name, and the pod's own volume."""
 
     def broken(scene: Scene) -> None:
         own = Variable(name="FROM", value=IMAGE)
-        use = VolumeUse(name="own", path="/own")
+        use = VolumeUse(name="own", path="/own", read_only=reads)
         other = attrs.evolve(APP, name="other", volumes=(attrs.evolve(use, path="/other"),))
         scene.wants(containers=(attrs.evolve(APP, variables=(own,), volumes=(use,)), other))
         scene.runs(env={"FROM": env}, mounts=(HostMount(host_path=host_path, container_path=path),))
@@ -509,6 +512,13 @@ def plugins_asked(scene: Scene) -> None:
 def mounts_accounted(scene: Scene) -> None:
     app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
     scene.wants(container=app, volumes=(Volume(name="own", kind="emptyDir"),))
+    scene.runs()
+
+
+def mounted_for_writing(scene: Scene) -> None:
+    app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
+    scene.wants(container=app, volumes=(Volume(name="own", kind="csi", spec={"readOnly": True}),))
+    scene.environment.volumes.mounts["disk/own", "u"] = Use(pod_uid="u", generation=1)
     scene.runs()
 
 
@@ -1123,6 +1133,7 @@ BROKEN = {
     "DevicesAligned": Broken(devices_aligned, r"has CPUs of node \{0\} and gpu-3 of another"),
     "PluginsAsked": Broken(plugins_asked, r"is given \('gpu-0',\), which nobody allocated"),
     "MountsAccounted": Broken(mounts_accounted, r"u/app starts, and own is not mounted"),
+    "MountsAccounted to read": Broken(mounted_for_writing, r"u/app starts, and disk/own is mounted for writ"),
     "MountsAccounted of disks": Broken(attached_for_nobody, r"data is attached for nobody", "emptied"),
     "NothingIsLeft": Broken(something_runs, r"the runtime still has u/app", "emptied"),
     "RestIsHad": Broken(rest_waits, r"no more CPUs than others leave, does not run: OutOfcpu", "settled"),
@@ -1145,6 +1156,9 @@ BROKEN = {
         made_with("/other"), r"u/app is made with FROM=busybox:0 /other; it is to have FROM=busybox:0 /own"
     ),
     "MadeOfTheirOwn variables": Broken(made_with("/own", env="x"), r"u/app is made with FROM=x /own; it is"),
+    "MadeOfTheirOwn to read": Broken(
+        made_with("/own", reads=True), r"is made with FROM=busybox:0 /own; it is to have .* /own to read"
+    ),
     "MadeOfTheirOwn volumes": Broken(
         made_with("/own", host_path="/pods/v/own"), r"u/app is made with /pods/v/own, which is another pod's"
     ),

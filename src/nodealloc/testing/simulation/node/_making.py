@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nodealloc.podspec import Container, PullPolicy
+from nodealloc.podspec import Container, Pod, PullPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._pods import OWN
+from nodealloc.testing.simulation.node._pods import OWN, is_for_reading
 
 __all__ = ["CommandsAreTheirs", "FetchedByPolicy", "MadeOfTheirOwn"]
 
@@ -49,28 +49,36 @@ class _Own(NamedTuple):
 
     args: tuple[str, ...]
     variables: frozenset[tuple[str, str]]
-    volumes: frozenset[str]
+    volumes: frozenset[tuple[str, bool]]
 
 
 class MadeOfTheirOwn(Guarantee):
     """Guarantee 3: no half of a form."""
 
-    words = "a container is made with its own arguments, variables and volumes, all of one form of its pod"
+    words = (
+        "a container is made with its own arguments, variables and volumes, all of one form of its pod, "
+        "and may write only where that says so"
+    )
 
     def heard(self, event: Event, /) -> None:
         """There is a form in which it is to have all of that, from that image."""
         config = self.environment.containers.made_with.get(event.id) if event.what is What.MADE else None
-        wanted = {self._of(one) for one in self._forms(event)}
+        wanted = {self._of(form, one) for form, one in self._forms(event)}
         if config is None or not wanted:
             return
         named = {name for one in wanted for name, _ in one.variables}
         paths = {
-            path for form in self.environment.forms.of(event.uid) for path in _paths(form.all_containers)
+            use.path
+            for form in self.environment.forms.of(event.uid)
+            for one in form.all_containers
+            for use in one.volumes
         }
         made = _Own(
             config.args,
             frozenset((name, value) for name, value in config.env.items() if name in named),
-            frozenset(one.container_path for one in config.mounts if one.container_path in paths),
+            frozenset(
+                (one.container_path, one.read_only) for one in config.mounts if one.container_path in paths
+            ),
         )
         assert made in wanted, (
             f"{event.uid}/{event.name} is made with {_words(made)}; "
@@ -83,28 +91,25 @@ class MadeOfTheirOwn(Guarantee):
         ]
         assert not strange, f"{event.uid}/{event.name} is made with {strange[0]}, which is another pod's"
 
-    def _forms(self, event: Event) -> Iterator[Container]:
+    def _forms(self, event: Event) -> Iterator[tuple[Pod, Container]]:
         image = self.environment.containers.image_of(event.id)
         for form in self.environment.forms.of(event.uid):
             for one in (*form.all_containers, *form.ephemeral_containers):
                 if (one.name, one.image) == (event.name, image):
-                    yield one
+                    yield form, one
 
-    def _of(self, container: Container) -> _Own:
+    def _of(self, form: Pod, container: Container) -> _Own:
         return _Own(
             container.args,
             frozenset((one.name, one.value) for one in container.variables),
-            frozenset(_paths((container,))),
+            frozenset((use.path, is_for_reading(form, use)) for use in container.volumes),
         )
-
-
-def _paths(containers: tuple[Container, ...]) -> Iterator[str]:
-    return (use.path for one in containers for use in one.volumes)
 
 
 def _words(own: _Own) -> str:
     variables = (f"{name}={value}" for name, value in sorted(own.variables))
-    return " ".join([*own.args, *variables, *sorted(own.volumes)]) or "nothing"
+    volumes = (f"{path} to read" if reads else path for path, reads in sorted(own.volumes))
+    return " ".join([*own.args, *variables, *volumes]) or "nothing"
 
 
 class CommandsAreTheirs(Guarantee):
