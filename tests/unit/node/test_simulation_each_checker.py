@@ -34,6 +34,7 @@ from nodealloc.podspec import (
     PullPolicy,
     Quantity,
     RestartPolicy,
+    SecurityContext,
     Variable,
     Volume,
     VolumeUse,
@@ -141,6 +142,32 @@ def made_with(
         scene.runs(env={"FROM": env}, mounts=(HostMount(host_path=host_path, container_path=path),))
 
     return broken
+
+
+def made_as_another(scene: Scene) -> None:
+    its = attrs.evolve(APP, entrypoint=("work",), working_dir="/app")
+    scene.wants(container=attrs.evolve(its, security_context=SecurityContext(run_as_user=7)))
+    scene.runs()
+
+
+def boxed(hostname: str) -> Callable[[Scene], None]:
+    """In a sandbox without its port of the node."""
+
+    def broken(scene: Scene) -> None:
+        port = ContainerPort(container_port=80, host_port=8080)
+        scene.wants(container=attrs.evolve(APP, ports=(port,)))
+        pod = PodIdentity.of(scene.environment.known["u"])
+        box = SandboxConfig(pod=pod, hostname=hostname)
+        scene.environment.containers.run_sandbox(box, scene.clock.awake_s)
+
+    return broken
+
+
+def given_no_quota(scene: Scene) -> None:
+    scene.wants(container=ALONE)
+    made = scene.runs()
+    amounts = LinuxResources(cpu_shares=1024, memory_bytes=11 << 30)
+    scene.environment.containers.update_container(made, amounts)
 
 
 def anothers_probe(scene: Scene) -> None:
@@ -1142,6 +1169,7 @@ BROKEN = {
     "GoesOn": Broken(refused, r"and its policy is Always"),
     "EditsAreMade": Broken(edits_are_made, r"runs from busybox:0, and busybox:2 is wanted", "settled"),
     "AmountsArrive": Broken(amounts_arrive, r"u: container-\d+ runs with other amounts", "settled"),
+    "AmountsArrive of CPU time": Broken(given_no_quota, r"u/app is given 1024 shares .+ never asked for"),
     "AmountsArrive of another": Broken(amounts_of_another, r"u/app is given 2048 shares .+ never asked for"),
     "EditsTakeNothing": Broken(edits_take_nothing, r"u/app is asked to end for an edit that may not come in"),
     "DeadlinesEnd": Broken(deadlines_end, r"u runs 80 s after its deadline", "settled"),
@@ -1156,6 +1184,13 @@ BROKEN = {
         made_with("/other"), r"u/app is made with FROM=busybox:0 /other; it is to have FROM=busybox:0 /own"
     ),
     "MadeOfTheirOwn variables": Broken(made_with("/own", env="x"), r"u/app is made with FROM=x /own; it is"),
+    "MadeOfTheirOwn command and user": Broken(
+        made_as_another, r"u/app is made with nothing; it is to have work in /app as 7"
+    ),
+    "SandboxesAreTheirs": Broken(
+        boxed("u"), r"a sandbox of u has the ports set\(\), and takes \{\(8080, 80\)"
+    ),
+    "SandboxesAreTheirs name": Broken(boxed("v"), r"a sandbox of u is named 'v', and its pod 'u'"),
     "MadeOfTheirOwn to read": Broken(
         made_with("/own", reads=True), r"is made with FROM=busybox:0 /own; it is to have .* /own to read"
     ),

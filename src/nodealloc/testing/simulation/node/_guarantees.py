@@ -60,6 +60,7 @@ from nodealloc.testing.simulation.node._making import (
     CommandsAreTheirs,
     FetchedByPolicy,
     MadeOfTheirOwn,
+    SandboxesAreTheirs,
 )
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._news import ReasonsStay, ToldInTime
@@ -185,6 +186,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     HooksOnce,
     MadeAsWanted,
     MadeOfTheirOwn,
+    SandboxesAreTheirs,
     FetchedByPolicy,
     CommandsAreTheirs,
     ProbesInTime,

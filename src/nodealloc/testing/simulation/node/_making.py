@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nodealloc.podspec import Container, Pod, PullPolicy
+from nodealloc.podspec import Container, ContainerPort, Pod, PullPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._pods import OWN, is_for_reading
 
-__all__ = ["CommandsAreTheirs", "FetchedByPolicy", "MadeOfTheirOwn"]
+__all__ = ["CommandsAreTheirs", "FetchedByPolicy", "MadeOfTheirOwn", "SandboxesAreTheirs"]
 
 
 class FetchedByPolicy(Guarantee):
@@ -47,7 +47,9 @@ class FetchedByPolicy(Guarantee):
 class _Own(NamedTuple):
     """What a container has that no other one of its pod has, nor itself in another form."""
 
-    args: tuple[str, ...]
+    words: tuple[str, ...]
+    directory: str
+    user: int | None
     variables: frozenset[tuple[str, str]]
     volumes: frozenset[tuple[str, bool]]
 
@@ -56,8 +58,8 @@ class MadeOfTheirOwn(Guarantee):
     """Guarantee 3: no half of a form."""
 
     words = (
-        "a container is made with its own arguments, variables and volumes, all of one form of its pod, "
-        "and may write only where that says so"
+        "a container is made with its own command, directory, user, variables and volumes, all of one form "
+        "of its pod, and may write only where that says so"
     )
 
     def heard(self, event: Event, /) -> None:
@@ -74,7 +76,9 @@ class MadeOfTheirOwn(Guarantee):
             for use in one.volumes
         }
         made = _Own(
-            config.args,
+            (*config.command, *config.args),
+            config.working_dir,
+            config.security.user if any(one.user is not None for one in wanted) else None,
             frozenset((name, value) for name, value in config.env.items() if name in named),
             frozenset(
                 (one.container_path, one.read_only) for one in config.mounts if one.container_path in paths
@@ -100,7 +104,9 @@ class MadeOfTheirOwn(Guarantee):
 
     def _of(self, form: Pod, container: Container) -> _Own:
         return _Own(
-            container.args,
+            container.command,
+            container.working_dir,
+            _user(form, container),
             frozenset((one.name, one.value) for one in container.variables),
             frozenset((use.path, is_for_reading(form, use)) for use in container.volumes),
         )
@@ -109,7 +115,45 @@ class MadeOfTheirOwn(Guarantee):
 def _words(own: _Own) -> str:
     variables = (f"{name}={value}" for name, value in sorted(own.variables))
     volumes = (f"{path} to read" if reads else path for path, reads in sorted(own.volumes))
-    return " ".join([*own.args, *variables, *volumes]) or "nothing"
+    where = (f"in {own.directory}",) * bool(own.directory)
+    who = () if own.user is None else (f"as {own.user}",)
+    return " ".join([*own.words, *where, *who, *variables, *volumes]) or "nothing"
+
+
+def _user(pod: Pod, container: Container) -> int | None:
+    """As whom it runs: as it says itself, or as its pod does."""
+    for said in (container.security_context, pod.security_context):
+        if said is not None and said.run_as_user is not None:
+            return said.run_as_user
+    return None
+
+
+class SandboxesAreTheirs(Guarantee):
+    """Guarantee 3, of what all of a pod's containers share."""
+
+    words = "a sandbox is made with its pod's name and the ports of the node that one form of it takes"
+
+    def heard(self, event: Event, /) -> None:
+        """There is a form that takes just these."""
+        config = (
+            self.environment.containers.boxes_with.get(event.id) if event.what is What.SANDBOX_MADE else None
+        )
+        forms = self.environment.forms.of(event.uid)
+        if config is None or not forms or event.asked_s is None:
+            return
+        assert config.hostname == forms[-1].name, (
+            f"a sandbox of {event.uid} is named {config.hostname!r}, and its pod {forms[-1].name!r}"
+        )
+        made = {(one.host_port, one.container_port) for one in config.ports if one.host_port}
+        taken = [
+            {(port.host_port, port.container_port) for port in _ports(form) if port.host_port}
+            for form in forms
+        ]
+        assert made in taken, f"a sandbox of {event.uid} has the ports {made}, and takes {taken[-1]}"
+
+
+def _ports(pod: Pod) -> Iterator[ContainerPort]:
+    return (port for one in pod.all_containers for port in one.ports)
 
 
 class CommandsAreTheirs(Guarantee):

@@ -14,10 +14,12 @@ from nodealloc.podspec import (
     Lifecycle,
     LifecycleHandler,
     Pod,
+    PodSecurityContext,
     Probe,
     PullPolicy,
     Quantity,
     RestartPolicy,
+    SecurityContext,
     Variable,
     Volume,
     VolumeUse,
@@ -64,6 +66,8 @@ _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
 _READERS = ("3", "7")
 """How uids end of pods that may only read the volume that pods share."""
+_USER = 1000
+"""The least number of a user as whom anything runs."""
 _FROM = "FROM"
 """A variable that says from which image a container is made: both are of one form."""
 _ALWAYS, _NEVER, _ONCE = 0.12, 0.1, 0.25
@@ -127,6 +131,7 @@ def random_pod(
         init_containers=init,
         volumes=tuple(_volume(one, uid) for one in volumes),
         restart_policy=policy,
+        security_context=PodSecurityContext(run_as_user=_USER + int(uid[-1])),
         termination_grace_period_seconds=rng.choice((0, 1, 5, 30, 30) if lasts else (1, 30, 30)),
         active_deadline_seconds=None if lasts else rng.choice((5, 20, 60)),
     )
@@ -297,11 +302,15 @@ def _container(name: str, size: tuple[int | str, str], *, sidecar: bool = False)
     return Container(
         name=name,
         image=IMAGE,
+        entrypoint=("work",),
         args=(name,),
+        working_dir=f"/{name}",
         variables=(Variable(name=_FROM, value=IMAGE),),
         requests=amounts,
         limits=amounts if isinstance(cpus, int) else {},
         restartable=sidecar,
+        # The first one runs as its pod says.
+        security_context=None if name == "app-0" else SecurityContext(run_as_user=_USER + len(name)),
     )
 
 
