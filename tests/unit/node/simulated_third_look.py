@@ -93,4 +93,18 @@ THIRD_LOOK = {
         "    host = pod.hostname or node.name\n",
         "calm",
     ),
+    "device-files-lost": Change(
+        "the files that a plugin gives with its devices are lost",
+        "agent/_granted.py",
+        "            for one in launch.device_nodes\n",
+        "            for one in launch.device_nodes[1:]\n",
+        "plugins",
+    ),
+    "device-mounts-lost": Change(
+        "what a plugin has mounted beside its devices may be written to",
+        "agent/_granted.py",
+        "                read_only=one.read_only,\n",
+        "",
+        "plugins",
+    ),
 }

@@ -1155,6 +1155,9 @@ BROKEN = {
     "BytesOnce of who starts anywhere": Broken(starts_anywhere, r"v/app starts, and on no memory of its own"),
     "PlacementStands": Broken(placement_stands, r"u/app moves from CPUs 1 to 2"),
     "Aligned": Broken(aligned, r"gets CPUs 1,5 of 2 nodes"),
+    "DevicesComeWhole": Broken(
+        devices_stand, r"u/app starts with the files \[\], and \['/dev/gpu-0'\] go with its devices"
+    ),
     "DevicesOnce": Broken(devices_once, r"gpu-0 is .*, each for itself"),
     "DevicesStand": Broken(devices_stand, r"u/app had .*gpu-0.* and is given .*gpu-1"),
     "DevicesAligned": Broken(devices_aligned, r"has CPUs of node \{0\} and gpu-3 of another"),

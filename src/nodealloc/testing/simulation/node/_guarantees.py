@@ -15,6 +15,7 @@ from nodealloc.testing.simulation.node._counting import ProbesCount
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
     DevicesAreWell,
+    DevicesComeWhole,
     DevicesOnce,
     DevicesStand,
     PluginsAsked,
@@ -160,6 +161,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     DevicesOnce,
     DevicesStand,
     DevicesAreWell,
+    DevicesComeWhole,
     DevicesAligned,
     PluginsAsked,
     MountsAccounted,
