@@ -34,6 +34,7 @@ from nodealloc.podspec import (
     PullPolicy,
     Quantity,
     RestartPolicy,
+    SecurityContext,
     Variable,
     Volume,
     VolumeUse,
@@ -44,6 +45,7 @@ from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._plugins import variable_of
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, READY, STARTED
+from nodealloc.volumes import Use
 from tests.unit.node.simulated_scene import APP, Scene
 
 GPU = "sim.example/gpu"
@@ -127,17 +129,45 @@ def two_sandboxes(scene: Scene) -> None:
     scene.environment.containers.run_sandbox(config)
 
 
-def made_with(path: str, *, host_path: str = "/pods/u/own", env: str = IMAGE) -> Callable[[Scene], None]:
+def made_with(
+    path: str, *, host_path: str = "/pods/u/own", env: str = IMAGE, reads: bool = False
+) -> Callable[[Scene], None]:
     """With a variable, and a mount; it is to have its image's name, and the pod's own volume."""
 
     def broken(scene: Scene) -> None:
         own = Variable(name="FROM", value=IMAGE)
-        use = VolumeUse(name="own", path="/own")
+        use = VolumeUse(name="own", path="/own", read_only=reads)
         other = attrs.evolve(APP, name="other", volumes=(attrs.evolve(use, path="/other"),))
         scene.wants(containers=(attrs.evolve(APP, variables=(own,), volumes=(use,)), other))
         scene.runs(env={"FROM": env}, mounts=(HostMount(host_path=host_path, container_path=path),))
 
     return broken
+
+
+def made_as_another(scene: Scene) -> None:
+    its = attrs.evolve(APP, entrypoint=("work",), working_dir="/app")
+    scene.wants(container=attrs.evolve(its, security_context=SecurityContext(run_as_user=7)))
+    scene.runs()
+
+
+def boxed(hostname: str) -> Callable[[Scene], None]:
+    """In a sandbox without its port of the node."""
+
+    def broken(scene: Scene) -> None:
+        port = ContainerPort(container_port=80, host_port=8080)
+        scene.wants(container=attrs.evolve(APP, ports=(port,)))
+        pod = PodIdentity.of(scene.environment.known["u"])
+        box = SandboxConfig(pod=pod, hostname=hostname)
+        scene.environment.containers.run_sandbox(box, scene.clock.awake_s)
+
+    return broken
+
+
+def given_no_quota(scene: Scene) -> None:
+    scene.wants(container=ALONE)
+    made = scene.runs()
+    amounts = LinuxResources(cpu_shares=1024, memory_bytes=11 << 30)
+    scene.environment.containers.update_container(made, amounts)
 
 
 def anothers_probe(scene: Scene) -> None:
@@ -512,6 +542,13 @@ def mounts_accounted(scene: Scene) -> None:
     scene.runs()
 
 
+def mounted_for_writing(scene: Scene) -> None:
+    app = attrs.evolve(APP, volumes=(VolumeUse(name="own", path="/own"),))
+    scene.wants(container=app, volumes=(Volume(name="own", kind="csi", spec={"readOnly": True}),))
+    scene.environment.volumes.mounts["disk/own", "u"] = Use(pod_uid="u", generation=1)
+    scene.runs()
+
+
 def attached_for_nobody(scene: Scene) -> None:
     scene.environment.volumes.attached.add("data")
 
@@ -519,6 +556,11 @@ def attached_for_nobody(scene: Scene) -> None:
 def something_runs(scene: Scene) -> None:
     scene.wants()
     scene.runs()
+
+
+def rest_waits(scene: Scene) -> None:
+    scene.wants("rest-1")
+    scene.told(PodPhase.FAILED, uid="rest-1", reason="OutOfcpu")
 
 
 def refused(scene: Scene, reason: str = "") -> None:
@@ -1113,18 +1155,24 @@ BROKEN = {
     "BytesOnce of who starts anywhere": Broken(starts_anywhere, r"v/app starts, and on no memory of its own"),
     "PlacementStands": Broken(placement_stands, r"u/app moves from CPUs 1 to 2"),
     "Aligned": Broken(aligned, r"gets CPUs 1,5 of 2 nodes"),
+    "DevicesComeWhole": Broken(
+        devices_stand, r"u/app starts with the files \[\], and \['/dev/gpu-0'\] go with its devices"
+    ),
     "DevicesOnce": Broken(devices_once, r"gpu-0 is .*, each for itself"),
     "DevicesStand": Broken(devices_stand, r"u/app had .*gpu-0.* and is given .*gpu-1"),
     "DevicesAligned": Broken(devices_aligned, r"has CPUs of node \{0\} and gpu-3 of another"),
     "PluginsAsked": Broken(plugins_asked, r"is given \('gpu-0',\), which nobody allocated"),
     "MountsAccounted": Broken(mounts_accounted, r"u/app starts, and own is not mounted"),
+    "MountsAccounted to read": Broken(mounted_for_writing, r"u/app starts, and disk/own is mounted for writ"),
     "MountsAccounted of disks": Broken(attached_for_nobody, r"data is attached for nobody", "emptied"),
     "NothingIsLeft": Broken(something_runs, r"the runtime still has u/app", "emptied"),
+    "RestIsHad": Broken(rest_waits, r"no more CPUs than others leave, does not run: OutOfcpu", "settled"),
     "RefusalsSayWhy": Broken(refused, r"u is told to have failed, never ran, and nobody says why"),
     "RefusalsAreTrue": Broken(refused_falsely, r"nobody else may hold anything"),
     "GoesOn": Broken(refused, r"and its policy is Always"),
     "EditsAreMade": Broken(edits_are_made, r"runs from busybox:0, and busybox:2 is wanted", "settled"),
     "AmountsArrive": Broken(amounts_arrive, r"u: container-\d+ runs with other amounts", "settled"),
+    "AmountsArrive of CPU time": Broken(given_no_quota, r"u/app is given 1024 shares .+ never asked for"),
     "AmountsArrive of another": Broken(amounts_of_another, r"u/app is given 2048 shares .+ never asked for"),
     "EditsTakeNothing": Broken(edits_take_nothing, r"u/app is asked to end for an edit that may not come in"),
     "DeadlinesEnd": Broken(deadlines_end, r"u runs 80 s after its deadline", "settled"),
@@ -1139,6 +1187,16 @@ BROKEN = {
         made_with("/other"), r"u/app is made with FROM=busybox:0 /other; it is to have FROM=busybox:0 /own"
     ),
     "MadeOfTheirOwn variables": Broken(made_with("/own", env="x"), r"u/app is made with FROM=x /own; it is"),
+    "MadeOfTheirOwn command and user": Broken(
+        made_as_another, r"u/app is made with nothing; it is to have work in /app as 7"
+    ),
+    "SandboxesAreTheirs": Broken(
+        boxed("u"), r"a sandbox of u has the ports set\(\), and takes \{\(8080, 80\)"
+    ),
+    "SandboxesAreTheirs name": Broken(boxed("v"), r"a sandbox of u is named 'v', and its pod 'u'"),
+    "MadeOfTheirOwn to read": Broken(
+        made_with("/own", reads=True), r"is made with FROM=busybox:0 /own; it is to have .* /own to read"
+    ),
     "MadeOfTheirOwn volumes": Broken(
         made_with("/own", host_path="/pods/v/own"), r"u/app is made with /pods/v/own, which is another pod's"
     ),

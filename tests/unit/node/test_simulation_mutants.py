@@ -21,6 +21,7 @@ from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
 from tests.unit.node.simulated_restarts import RESTARTS
 from tests.unit.node.simulated_second_look import SECOND_LOOK
+from tests.unit.node.simulated_third_look import THIRD_LOOK
 
 PACKAGE = Path(nodealloc.__file__).parent
 FAULTS = 4000
@@ -202,6 +203,7 @@ MUTANTS = (
     | ONCE_UNFOUND
     | MAKING
     | SECOND_LOOK
+    | THIRD_LOOK
 )
 
 

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 
 from nodealloc.runtime import RunState
-from nodealloc.testing.simulation.node._environment import FILL
+from nodealloc.testing.simulation.node._environment import API, FILL, REST
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 
-__all__ = ["FewRecordsStay", "NothingIsLeft", "RecordsGoFirst", "StoreIsWhole"]
+__all__ = ["FewRecordsStay", "NothingIsLeft", "RecordsGoFirst", "RestIsHad", "StoreIsWhole"]
 
 _ASIDE = (".nodealloc.damaged-", ".nodealloc.kept-")
 """How the names of files begin that a store found damaged and put aside."""
@@ -86,6 +86,22 @@ class NothingIsLeft(Guarantee):
                 raise AssertionError(
                     f"the node is empty, and {uid}, which asks for a part of it, does not run: {why}"
                 )
+
+
+class RestIsHad(Guarantee):
+    """Ours: nothing is held for nobody, on a node that is full of others, too."""
+
+    words = "when all is quiet, all the CPUs that no pod asks for can be had"
+
+    def settled(self) -> None:
+        """Whoever asks for the rest of them gets it."""
+        runs = {one.record.pod.uid for one in self.environment.containers.running}
+        for uid in [uid for uid in self.environment.pods[API] if uid.startswith(REST)]:
+            told = self.environment.told.get(uid)
+            why = "nobody was told why" if told is None else f"{told.reason}: {told.message}"
+            assert uid in runs or uid in self.environment.deletions, (
+                f"{uid}, which asks for no more CPUs than others leave, does not run: {why}"
+            )
 
 
 class StoreIsWhole(Guarantee):

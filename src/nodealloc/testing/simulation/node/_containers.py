@@ -52,6 +52,7 @@ class SimulatedContainers(FakeContainerRuntime):
     Attributes:
         unwell: Commands that fail, by the container's id.
         made_with: What each container was made from, by its id.
+        boxes_with: The same of each sandbox.
         devices: What it was made with, by its id and resource.
         late: Ids of containers that were made or started, and of sandboxes that were run, so long after
             that was asked for that nobody waits for such a call: the clock had jumped.
@@ -76,6 +77,7 @@ class SimulatedContainers(FakeContainerRuntime):
         self._behaviours: dict[str, Behaviour] = {}
         self.unwell: dict[str, set[str]] = {}
         self.made_with: dict[str, ContainerConfig] = {}
+        self.boxes_with: dict[str, SandboxConfig] = {}
         self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
         self._kill_at_s: dict[str, float] = {}
         self.late: set[str] = set()
@@ -177,6 +179,7 @@ class SimulatedContainers(FakeContainerRuntime):
         """See `Sandboxes.run_sandbox`; asked for at that time, None for now."""
         self.catch_up()
         made = super().run_sandbox(config)
+        self.boxes_with[made] = config
         if asked_s is not None and self._clock.awake_s - asked_s > _LOST_S:
             self.late.add(made)
         self._events.happen(

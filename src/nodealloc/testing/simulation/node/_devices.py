@@ -8,9 +8,16 @@ from nodealloc.podspec import QosClass, qos_class
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._plugins import RESOURCES, node_of
+from nodealloc.testing.simulation.node._plugins import RESOURCES, file_of, library_of, node_of
 
-__all__ = ["DevicesAligned", "DevicesAreWell", "DevicesOnce", "DevicesStand", "PluginsAsked"]
+__all__ = [
+    "DevicesAligned",
+    "DevicesAreWell",
+    "DevicesComeWhole",
+    "DevicesOnce",
+    "DevicesStand",
+    "PluginsAsked",
+]
 
 
 class DevicesOnce(Guarantee):
@@ -114,6 +121,28 @@ class PluginsAsked(Guarantee):
                     f"{event.uid}/{event.name} is given {ids}, which nobody prepared"
                 )
                 self._prepared.discard(ids)
+
+
+class DevicesComeWhole(Guarantee):
+    """Ours: what plugins answer is what a container gets."""
+
+    words = "with its devices a container gets their files, no others, and what else its plugins give"
+
+    def heard(self, event: Event, /) -> None:
+        """They are there when it starts."""
+        containers = self.environment.containers
+        mine, config = containers.devices.get(event.id), containers.made_with.get(event.id)
+        if event.what is not What.STARTED or config is None or not (mine or config.devices):
+            return
+        files = {file_of(one) for ids in (mine or {}).values() for one in ids}
+        given = {one.host_path for one in config.devices}
+        assert files == given, (
+            f"{event.uid}/{event.name} starts with the files {sorted(given)}, "
+            f"and {sorted(files)} go with its devices"
+        )
+        read = {one.host_path for one in config.mounts if one.read_only}
+        lacks = [library_of(one) for one in mine or () if library_of(one) not in read]
+        assert not lacks, f"{event.uid}/{event.name} starts, and {lacks[0]} is not mounted for reading"
 
 
 class DevicesAligned(Guarantee):

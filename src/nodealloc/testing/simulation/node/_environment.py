@@ -30,11 +30,13 @@ from nodealloc.testing.simulation.node._volumes import SimulatedVolumes
 if TYPE_CHECKING:
     from nodealloc.testing.simulation.node._sources import SimulatedSource
 
-__all__ = ["API", "FILE", "FILL", "Environment"]
+__all__ = ["API", "FILE", "FILL", "REST", "Environment"]
 
 API, FILE = "api", "file"
 FILL = "fill-"
 """How uids of pods begin that ask for the whole of an empty node."""
+REST = "rest-"
+"""How uids of pods begin that ask for what others leave of a quiet one."""
 _LOOPS_S = 0.5
 """So long after each of its starts a container in a crash loop ends."""
 

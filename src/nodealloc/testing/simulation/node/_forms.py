@@ -15,6 +15,8 @@ _LEAST, _MOST = 0, -1
 """Where amounts stand in their order."""
 _SHARES = 1024
 """Weight of a whole CPU, as runtimes are told it."""
+_PERIOD_US = 100_000
+"""In which CPU time is counted where nothing else is said."""
 
 
 class Forms:
@@ -76,9 +78,14 @@ class Forms:
 
 def is_told(container: Container, limits: LinuxResources) -> bool:
     """Whether its runtime was told that a container is to have just what it asks for."""
-    memory = container.limits.get("memory")
+    memory, cpus = container.limits.get("memory"), container.limits.get("cpu")
     shares = container.requests["cpu"].milli_value * _SHARES // 1000
-    return shares == limits.cpu_shares and (memory.value if memory else None) == limits.memory_bytes
+    quota_us = cpus.milli_value * (limits.cpu_period_us or _PERIOD_US) // 1000 if cpus else None
+    return (
+        shares == limits.cpu_shares
+        and (memory.value if memory else None) == limits.memory_bytes
+        and quota_us == limits.cpu_quota_us
+    )
 
 
 def _amounts(pod: Pod) -> Mapping[str, Mapping[str, Quantity]]:

@@ -7,6 +7,7 @@ from nodealloc.testing.simulation.node._clearing import (
     FewRecordsStay,
     NothingIsLeft,
     RecordsGoFirst,
+    RestIsHad,
     StoreIsWhole,
 )
 from nodealloc.testing.simulation.node._conditions import ConditionsFollow
@@ -14,6 +15,7 @@ from nodealloc.testing.simulation.node._counting import ProbesCount
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
     DevicesAreWell,
+    DevicesComeWhole,
     DevicesOnce,
     DevicesStand,
     PluginsAsked,
@@ -59,6 +61,7 @@ from nodealloc.testing.simulation.node._making import (
     CommandsAreTheirs,
     FetchedByPolicy,
     MadeOfTheirOwn,
+    SandboxesAreTheirs,
 )
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._news import ReasonsStay, ToldInTime
@@ -158,10 +161,12 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     DevicesOnce,
     DevicesStand,
     DevicesAreWell,
+    DevicesComeWhole,
     DevicesAligned,
     PluginsAsked,
     MountsAccounted,
     NothingIsLeft,
+    RestIsHad,
     RecordsGoFirst,
     FewRecordsStay,
     StoreIsWhole,
@@ -183,6 +188,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     HooksOnce,
     MadeAsWanted,
     MadeOfTheirOwn,
+    SandboxesAreTheirs,
     FetchedByPolicy,
     CommandsAreTheirs,
     ProbesInTime,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nodealloc.podspec import Container, PullPolicy
+from nodealloc.podspec import Container, ContainerPort, Pod, PullPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._pods import OWN
+from nodealloc.testing.simulation.node._pods import OWN, is_for_reading
 
-__all__ = ["CommandsAreTheirs", "FetchedByPolicy", "MadeOfTheirOwn"]
+__all__ = ["CommandsAreTheirs", "FetchedByPolicy", "MadeOfTheirOwn", "SandboxesAreTheirs"]
 
 
 class FetchedByPolicy(Guarantee):
@@ -47,30 +47,42 @@ class FetchedByPolicy(Guarantee):
 class _Own(NamedTuple):
     """What a container has that no other one of its pod has, nor itself in another form."""
 
-    args: tuple[str, ...]
+    words: tuple[str, ...]
+    directory: str
+    user: int | None
     variables: frozenset[tuple[str, str]]
-    volumes: frozenset[str]
+    volumes: frozenset[tuple[str, bool]]
 
 
 class MadeOfTheirOwn(Guarantee):
     """Guarantee 3: no half of a form."""
 
-    words = "a container is made with its own arguments, variables and volumes, all of one form of its pod"
+    words = (
+        "a container is made with its own command, directory, user, variables and volumes, all of one form "
+        "of its pod, and may write only where that says so"
+    )
 
     def heard(self, event: Event, /) -> None:
         """There is a form in which it is to have all of that, from that image."""
         config = self.environment.containers.made_with.get(event.id) if event.what is What.MADE else None
-        wanted = {self._of(one) for one in self._forms(event)}
+        wanted = {self._of(form, one) for form, one in self._forms(event)}
         if config is None or not wanted:
             return
         named = {name for one in wanted for name, _ in one.variables}
         paths = {
-            path for form in self.environment.forms.of(event.uid) for path in _paths(form.all_containers)
+            use.path
+            for form in self.environment.forms.of(event.uid)
+            for one in form.all_containers
+            for use in one.volumes
         }
         made = _Own(
-            config.args,
+            (*config.command, *config.args),
+            config.working_dir,
+            config.security.user if any(one.user is not None for one in wanted) else None,
             frozenset((name, value) for name, value in config.env.items() if name in named),
-            frozenset(one.container_path for one in config.mounts if one.container_path in paths),
+            frozenset(
+                (one.container_path, one.read_only) for one in config.mounts if one.container_path in paths
+            ),
         )
         assert made in wanted, (
             f"{event.uid}/{event.name} is made with {_words(made)}; "
@@ -83,28 +95,65 @@ class MadeOfTheirOwn(Guarantee):
         ]
         assert not strange, f"{event.uid}/{event.name} is made with {strange[0]}, which is another pod's"
 
-    def _forms(self, event: Event) -> Iterator[Container]:
+    def _forms(self, event: Event) -> Iterator[tuple[Pod, Container]]:
         image = self.environment.containers.image_of(event.id)
         for form in self.environment.forms.of(event.uid):
             for one in (*form.all_containers, *form.ephemeral_containers):
                 if (one.name, one.image) == (event.name, image):
-                    yield one
+                    yield form, one
 
-    def _of(self, container: Container) -> _Own:
+    def _of(self, form: Pod, container: Container) -> _Own:
         return _Own(
-            container.args,
+            container.command,
+            container.working_dir,
+            _user(form, container),
             frozenset((one.name, one.value) for one in container.variables),
-            frozenset(_paths((container,))),
+            frozenset((use.path, is_for_reading(form, use)) for use in container.volumes),
         )
-
-
-def _paths(containers: tuple[Container, ...]) -> Iterator[str]:
-    return (use.path for one in containers for use in one.volumes)
 
 
 def _words(own: _Own) -> str:
     variables = (f"{name}={value}" for name, value in sorted(own.variables))
-    return " ".join([*own.args, *variables, *sorted(own.volumes)]) or "nothing"
+    volumes = (f"{path} to read" if reads else path for path, reads in sorted(own.volumes))
+    where = (f"in {own.directory}",) * bool(own.directory)
+    who = () if own.user is None else (f"as {own.user}",)
+    return " ".join([*own.words, *where, *who, *variables, *volumes]) or "nothing"
+
+
+def _user(pod: Pod, container: Container) -> int | None:
+    """As whom it runs: as it says itself, or as its pod does."""
+    for said in (container.security_context, pod.security_context):
+        if said is not None and said.run_as_user is not None:
+            return said.run_as_user
+    return None
+
+
+class SandboxesAreTheirs(Guarantee):
+    """Guarantee 3, of what all of a pod's containers share."""
+
+    words = "a sandbox is made with its pod's name and the ports of the node that one form of it takes"
+
+    def heard(self, event: Event, /) -> None:
+        """There is a form that takes just these."""
+        config = (
+            self.environment.containers.boxes_with.get(event.id) if event.what is What.SANDBOX_MADE else None
+        )
+        forms = self.environment.forms.of(event.uid)
+        if config is None or not forms or event.asked_s is None:
+            return
+        assert config.hostname == forms[-1].name, (
+            f"a sandbox of {event.uid} is named {config.hostname!r}, and its pod {forms[-1].name!r}"
+        )
+        made = {(one.host_port, one.container_port) for one in config.ports if one.host_port}
+        taken = [
+            {(port.host_port, port.container_port) for port in _ports(form) if port.host_port}
+            for form in forms
+        ]
+        assert made in taken, f"a sandbox of {event.uid} has the ports {made}, and takes {taken[-1]}"
+
+
+def _ports(pod: Pod) -> Iterator[ContainerPort]:
+    return (port for one in pod.all_containers for port in one.ports)
 
 
 class CommandsAreTheirs(Guarantee):

@@ -22,6 +22,7 @@ class MountsAccounted(Guarantee):
         if event.what is What.STARTED and event.id not in self.environment.containers.late:
             missing = self._missing(event.uid, event.name, event.id)
             assert not missing, f"{event.uid}/{event.name} starts, and {', '.join(missing)} is not mounted"
+            self._are_for_reading(event)
         if event.what is What.UNMOUNTED:
             uses = [
                 one.record.name
@@ -69,6 +70,17 @@ class MountsAccounted(Guarantee):
     def emptied(self) -> None:
         """And nothing once nobody is wanted any more."""
         self.settled()
+
+    def _are_for_reading(self, event: Event) -> None:
+        """Volumes that their pod says may only be read are mounted so, and no others."""
+        pod = self.pod(event.uid)
+        said = {one.name: one.spec.get("readOnly") is True for one in pod.volumes} if pod is not None else {}
+        for (key, owner), use in self.environment.volumes.mounts.items():
+            reads = said.get(key.rpartition("/")[2]) if owner == event.uid else None
+            assert reads in {None, use.read_only}, (
+                f"{event.uid}/{event.name} starts, and {key} is mounted for "
+                f"{'reading' if use.read_only else 'writing'}"
+            )
 
     def _missing(self, uid: str, name: str, container_id: str) -> list[str]:
         mounted = {key.rpartition("/")[2] for key, owner in self.environment.volumes.mounts if owner == uid}

@@ -9,6 +9,8 @@ from typing import Final
 from nodealloc import _attrs as attrs
 from nodealloc.devices import (
     Device,
+    DeviceMount,
+    DeviceNode,
     PluginConnection,
     PluginOptions,
     PluginRefusedError,
@@ -24,7 +26,15 @@ from nodealloc.testing.simulation._executor import Rest
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._events import Event, Events, What
 
-__all__ = ["OF_EACH_NODE", "RESOURCES", "SimulatedPlugins", "node_of", "variable_of"]
+__all__ = [
+    "OF_EACH_NODE",
+    "RESOURCES",
+    "SimulatedPlugins",
+    "file_of",
+    "library_of",
+    "node_of",
+    "variable_of",
+]
 
 RESOURCES: Final[Mapping[str, PluginOptions]] = {
     "sim.example/gpu": PluginOptions(preferred_allocation=True),
@@ -41,6 +51,16 @@ _PATIENCE_S: Final = 10.0
 def variable_of(resource: str, /) -> str:
     """The variable by which a plugin tells a container its devices."""
     return resource.upper().replace("/", "_").replace(".", "_")
+
+
+def file_of(device: str, /) -> str:
+    """The file of a device."""
+    return f"/dev/{device}"
+
+
+def library_of(resource: str, /) -> str:
+    """What a container finds beside its devices, to read."""
+    return f"/opt/{resource}"
 
 
 def node_of(device: str, /) -> int:
@@ -321,7 +341,13 @@ class _Connection:
         one = self._enter("Allocate")
         self._plugins.did(What.ALLOCATED, one.resource, ids)
         self._plugins.leave()
-        return encode_response(Response(env={variable_of(one.resource): ",".join(sorted(ids))}))
+        return encode_response(
+            Response(
+                env={variable_of(one.resource): ",".join(sorted(ids))},
+                device_nodes=tuple(DeviceNode(path, path) for path in map(file_of, sorted(ids))),
+                mounts=(DeviceMount(library_of(one.resource), library_of(one.resource), read_only=True),),
+            )
+        )
 
     def pre_start(self, ids: Sequence[str], /) -> None:
         """See `PluginCalls`."""

@@ -14,10 +14,12 @@ from nodealloc.podspec import (
     Lifecycle,
     LifecycleHandler,
     Pod,
+    PodSecurityContext,
     Probe,
     PullPolicy,
     Quantity,
     RestartPolicy,
+    SecurityContext,
     Variable,
     Volume,
     VolumeUse,
@@ -38,9 +40,11 @@ __all__ = [
     "debugged",
     "found_pod",
     "from_image",
+    "is_for_reading",
     "last_pod",
     "other_amounts",
     "random_pod",
+    "rest_pod",
     "whole_pod",
 ]
 
@@ -60,6 +64,10 @@ _OTHERS = (("100m", "64Mi"), ("300m", "64Mi"), ("1900m", "6Gi"), ("2900m", "64Mi
 """The same, of who is edited to ask for more or less."""
 _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
+_READERS = ("3", "7")
+"""How uids end of pods that may only read the volume that pods share."""
+_USER = 1000
+"""The least number of a user as whom anything runs."""
 _FROM = "FROM"
 """A variable that says from which image a container is made: both are of one form."""
 _ALWAYS, _NEVER, _ONCE = 0.12, 0.1, 0.25
@@ -110,8 +118,10 @@ def random_pod(
     lasts = rng.random() < _LASTS
     volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.35)
     uses = tuple(VolumeUse(name=one, path=f"/{one}") for one in volumes)
-    main = tuple(attrs.evolve(one, volumes=uses) for one in main)
-    init = tuple(attrs.evolve(one, volumes=uses[:1]) if rng.random() < 0.5 else one for one in init)
+    reads = tuple(attrs.evolve(one, read_only=True) for one in uses)
+    # The first container may write, the others may not.
+    main = tuple(attrs.evolve(one, volumes=reads if place else uses) for place, one in enumerate(main))
+    init = tuple(attrs.evolve(one, volumes=reads[:1]) if rng.random() < 0.5 else one for one in init)
     main = (_fetched(rng, main[0], uid), *main[1:])
     return Pod(
         uid=uid,
@@ -119,10 +129,25 @@ def random_pod(
         namespace="sim",
         containers=main,
         init_containers=init,
-        volumes=tuple(Volume(name=one, kind="emptyDir") for one in volumes),
+        volumes=tuple(_volume(one, uid) for one in volumes),
         restart_policy=policy,
+        security_context=PodSecurityContext(run_as_user=_USER + int(uid[-1])),
         termination_grace_period_seconds=rng.choice((0, 1, 5, 30, 30) if lasts else (1, 30, 30)),
         active_deadline_seconds=None if lasts else rng.choice((5, 20, 60)),
+    )
+
+
+def _volume(name: str, uid: str) -> Volume:
+    """One of a pod's volumes: of some pods the shared one is for reading, whoever uses it."""
+    if name == SHARED and uid.endswith(_READERS):
+        return Volume(name=name, kind="csi", spec={"driver": "sim.example", "readOnly": True})
+    return Volume(name=name, kind="emptyDir")
+
+
+def is_for_reading(pod: Pod, use: VolumeUse) -> bool:
+    """Whether a container may not write there."""
+    return use.read_only or any(
+        one.name == use.name and one.spec.get("readOnly") is True for one in pod.volumes
     )
 
 
@@ -154,6 +179,13 @@ def found_pod(uid: str) -> Pod:
     amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(_MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts)
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
+
+
+def rest_pod(uid: str, *, cpus: str) -> Pod:
+    """A pod that takes so much of the CPUs that are shared for as long as anybody wants it."""
+    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(_MEMORY[0])}
+    one = Container(name="app-0", image=IMAGE, requests=amounts)
+    return Pod(uid=uid, name=uid, namespace="sim", containers=(one,), termination_grace_period_seconds=1)
 
 
 def last_pod(name: str, uid: str, *, cpus: str, ports: tuple[ContainerPort, ...] = ()) -> Pod:
@@ -270,11 +302,15 @@ def _container(name: str, size: tuple[int | str, str], *, sidecar: bool = False)
     return Container(
         name=name,
         image=IMAGE,
+        entrypoint=("work",),
         args=(name,),
+        working_dir=f"/{name}",
         variables=(Variable(name=_FROM, value=IMAGE),),
         requests=amounts,
         limits=amounts if isinstance(cpus, int) else {},
         restartable=sidecar,
+        # The first one runs as its pod says.
+        security_context=None if name == "app-0" else SecurityContext(run_as_user=_USER + len(name)),
     )
 
 

@@ -198,6 +198,9 @@ class NodeSimulation:
             self._settle()
             self._users.go()
             self._settle()
+        if self.environment.is_aligned:
+            self._users.take_rest()
+            self._settle()
         self._users.empty()
         self.simulation.go_on(_EMPTYING)
         self._settle(is_empty=True)

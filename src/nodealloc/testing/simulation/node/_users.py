@@ -7,7 +7,7 @@ import random
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podspec import ContainerPort, Pod, PullPolicy, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
-from nodealloc.testing.simulation.node._environment import API, FILE, FILL, Environment
+from nodealloc.testing.simulation.node._environment import API, FILE, FILL, REST, Environment
 from nodealloc.testing.simulation.node._guarantee import is_victim
 from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE
 from nodealloc.testing.simulation.node._pods import (
@@ -15,6 +15,7 @@ from nodealloc.testing.simulation.node._pods import (
     found_pod,
     last_pod,
     random_pod,
+    rest_pod,
     whole_pod,
 )
 
@@ -31,6 +32,8 @@ _WORTH_IT = 500
 """Thousandths of CPUs; a pod that takes less than that is not worth its time."""
 _LITTLE = 100
 """Thousandths of CPUs of a pod that is there for something else."""
+_SPARE_BYTES = 1 << 30
+"""Of memory at least so much is left where somebody wants all the CPUs that are: an agent keeps some back."""
 
 
 class Users:
@@ -310,6 +313,17 @@ class Users:
                     continue
                 self._environment.mark(source, uid, grace)
             self._environment.changed(source)
+
+    def take_rest(self) -> None:
+        """Somebody wants all the CPUs that nobody asks for; of memory little, where there is some."""
+        environment = self._environment
+        stay = [pod for pods in environment.pods.values() for uid, pod in pods.items() if self._stays(uid)]
+        asked = [effective_requests(pod) for pod in stay]
+        cpus = environment.room[0] - sum(one["cpu"].milli_value for one in asked)
+        memory_bytes = environment.room[1] - sum(one["memory"].value for one in asked)
+        if cpus >= _WORTH_IT and memory_bytes >= _SPARE_BYTES:
+            self._number += 1
+            environment.want(API, rest_pod(f"{REST}{self._number}", cpus=f"{cpus}m"))
 
     def fill(self) -> None:
         """Somebody wants, of each NUMA node, all the CPUs that are given out, and most of its memory."""

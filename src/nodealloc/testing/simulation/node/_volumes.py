@@ -32,7 +32,7 @@ class SimulatedVolumes(FakeHost):
     """
 
     def __init__(self, clock: SimulatedClock, events: Events) -> None:
-        super().__init__(kinds=("emptyDir",))
+        super().__init__(kinds=("emptyDir", "csi"))
         self._clock = clock
         self._events = events
 
