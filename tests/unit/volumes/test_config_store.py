@@ -30,12 +30,13 @@ class Source:
 
 
 def test_get_reads_every_time() -> None:
-    """Nothing is believed for longer than a call."""
+    """Nothing is believed for longer than a call, nor kept: it may be a secret, and large."""
     source = Source()
     store = ConfigStore(source)
     store.read("n", "o")
     store.read("n", "o")
     assert source.reads == 2
+    assert not store._known
 
 
 def test_cache_believes_for_a_while() -> None:

@@ -118,7 +118,7 @@ class ConfigStore:
         found = self._source.read(namespace, name)
         with self._lock:
             # What changed while it was read may not be in it: the next one reads again.
-            if self._news[key] == news:
+            if self._news[key] == news and self._is_fresh(key, read_s, found):
                 self._known[key] = (read_s, found)
         return found
 
