@@ -101,8 +101,8 @@ SECOND_LOOK = {
     "mount-under-way-unheld": Change(
         "a mount that is under way does not count as held",
         "volumes/_manager.py",
-        "        return wanted or busy or any(",
-        "        return wanted or any(",
+        "        return wanted or busy or uid",
+        "        return wanted or uid",
         "disks",
     ),
     "refused-comes-in": Change(
