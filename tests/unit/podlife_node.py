@@ -87,7 +87,7 @@ class HoldingExecutor(ManualExecutor):
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Queue it, or let it hang once it has begun."""
         step: object = getattr(args[0], "step", None) if args else None
-        if isinstance(step, Step) and step.verb in self.held:
+        if isinstance(step, Step) and not self.held.isdisjoint({step.verb, step.verb.partition(" for ")[0]}):
             future = Future[T]()
             future.set_running_or_notify_cancel()
             # It has begun for the engine: nobody can take it back.

@@ -279,11 +279,17 @@ class FailedPulls:
         self._lock = threading.Lock()
         self._entries: dict[str, dict[str, RestartEntry]] = {}
 
-    def failed(self, uid: str, image: str, now_s: float, /) -> float:
-        """Seconds to the next try, after one that failed just now."""
+    def failed(self, uid: str, image: str, began_s: float, now_s: float, /) -> float:
+        """Seconds to the next try, after one that failed just now.
+
+        One that began before the last one's wait was over, for another container, is no further one.
+        """
         with self._lock:
             mine = self._entries.setdefault(uid, {})
-            delay_s = self._policy.after(mine.get(image), now_s)
+            before = mine.get(image)
+            if before is not None and began_s < before.started_s + before.delay_s:
+                return before.delay_s
+            delay_s = self._policy.after(before, now_s)
             mine[image] = RestartEntry(delay_s=delay_s, started_s=now_s)
             return delay_s
 

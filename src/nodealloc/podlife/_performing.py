@@ -260,19 +260,23 @@ class Performer:
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
         container = _container(record, detail.container)
         uid, image, images = record.pod.uid, container.image, self._images
-        box = partial(self._configuring.sandbox_of, record)
+        began_s = self._clock.monotonic_s()
         try:
-            found = images.find(container) if not detail.fetches else None
-            if detail.fetches:
-                found = images.fetch(record.pod, container, cancel, sandbox=box)
+            found = (
+                images.fetch(
+                    record.pod, container, cancel, sandbox=partial(self._configuring.sandbox_of, record)
+                )
+                if detail.fetches
+                else images.find(container)
+            )
         except ImageUnavailableError as error:
-            raise self._no_image(uid, error) from error
+            raise self._no_image(uid, error, began_s) from error
         if found is None:
             return Acted()
         self._failed_pulls.came(uid, image)
         return Acted(id=found.id)
 
-    def _no_image(self, uid: str, error: ImageUnavailableError) -> CannotStartError:
+    def _no_image(self, uid: str, error: ImageUnavailableError, began_s: float) -> CannotStartError:
         """The first failure is told by its reason, later ones as a back-off with that reason in it."""
         again_s, failure = error.after_s, None
         if error.was_asked_for:
@@ -280,7 +284,7 @@ class Performer:
             # A kubelet tells of the back-off when it looks next.
             is_first = not self._failed_pulls.has_failed(uid, error.image)
             tells_it = is_first or not self._rules.tells_meanwhile
-            again_s = self._failed_pulls.failed(uid, error.image, now_s)
+            again_s = self._failed_pulls.failed(uid, error.image, began_s, now_s)
             held = pull_held(error.image, error.reason, error.message, now_s + again_s)
             failure = StartFailure(
                 reason=error.reason if tells_it else held.reason,

@@ -98,7 +98,7 @@ OUTAGES = {
     "fetch-waits-never-longer": Change(
         "an image that could not be fetched waits ten seconds each time",
         "podlife/_images.py",
-        "            delay_s = self._policy.after(mine.get(image), now_s)\n",
+        "            delay_s = self._policy.after(before, now_s)\n",
         "            delay_s = self._policy.after(None, now_s)\n",
         "runtimes",
     ),

@@ -10,7 +10,12 @@ import pytest
 from nodealloc.cri import CriDeadlines
 from nodealloc.podlife import LifePolicy, SandboxConfigError
 from nodealloc.podspec import Container, Pod, PullPolicy
-from nodealloc.runtime import PullCredentials, RuntimeUnavailableError, SandboxConfig
+from nodealloc.runtime import (
+    PullCredentials,
+    RuntimeRefusedError,
+    RuntimeUnavailableError,
+    SandboxConfig,
+)
 from tests.unit.podlife_node import Node, pod
 
 APP = Container(name="app", image="busybox")
@@ -181,3 +186,42 @@ def test_an_image_is_fetched_for_the_sandbox_of_its_pod(monkeypatch: pytest.Monk
     node.lives.put(pod("v", containers=[Container(name="app", image="farther")]))
     node.after(5)
     assert asked[1:] == [None]
+
+
+@pytest.mark.parametrize("images", [("far:1", "other:1"), ("far:1", "far:1")])
+@pytest.mark.parametrize("at_once", [1, None])
+def test_two_images_of_a_pod_that_cannot_be_had_wait_both(
+    monkeypatch: pytest.MonkeyPatch, images: tuple[str, str], at_once: int | None
+) -> None:
+    """They share a turn: each failure hid the other, and both were asked for at once, without end."""
+    node = Node(policy=LifePolicy(pulls_at_once=at_once))
+    asked: list[float] = []
+
+    def pull(*_: object) -> str:
+        asked.append(node.clock.monotonic_s() - 1000)
+        if len(asked) > 100:
+            pytest.fail("they are asked for without end")
+        raise RuntimeRefusedError("PullImage", "UNKNOWN", "503")
+
+    monkeypatch.setattr(node.runtime, "pull_image", pull)
+    names = zip(("one", "two"), images, strict=True)
+    node.lives.put(pod(containers=[Container(name=name, image=image) for name, image in names]))
+    node.after(35)
+    assert asked == [0.0, 0.0, 10.0, 10.0, 30.0, 30.0]
+
+
+def test_containers_of_one_image_wait_for_it_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that failed doubled the delay of all: after half a minute of an outage they waited for minutes."""
+    node = Node(policy=LifePolicy(pulls_at_once=1))
+    plain = node.runtime.pull_image
+
+    def pull(name: str, *_: object) -> str:
+        if node.clock.monotonic_s() < 1025:
+            raise RuntimeRefusedError("PullImage", "UNKNOWN", "503")
+        return plain(name)
+
+    monkeypatch.setattr(node.runtime, "pull_image", pull)
+    names = ("one", "two", "three")
+    node.lives.put(pod(containers=[Container(name=name, image="far:1") for name in names]))
+    node.after(35)
+    assert sorted(node.running()) == ["one#0", "three#0", "two#0"]

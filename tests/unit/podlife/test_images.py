@@ -268,13 +268,16 @@ def test_a_runtime_that_is_away_is_no_verdict_on_the_image() -> None:
 def test_failures_wait_longer_and_longer() -> None:
     """By pod and image; what came, and a pod that is gone, begin anew."""
     pulls = FailedPulls(RestartBackOff())
-    assert [pulls.failed("u", "a", now_s) for now_s in (0.0, 10.0, 30.0)] == [10, 20, 40]
-    assert pulls.failed("u", "b", 30.0) == 10
-    assert pulls.failed("v", "a", 30.0) == 10
+    assert [pulls.failed("u", "a", now_s, now_s) for now_s in (0.0, 10.0, 30.0)] == [10, 20, 40]
+    assert pulls.failed("u", "b", 30.0, 30.0) == 10
+    assert pulls.failed("v", "a", 30.0, 30.0) == 10
     assert pulls.has_failed("u", "a")
     pulls.came("u", "a")
     assert not pulls.has_failed("u", "a")
-    assert pulls.failed("u", "a", 70.0) == 10
+    assert pulls.failed("u", "a", 70.0, 70.0) == 10
+    # Another container of the pod, which began to fetch it as the first had failed.
+    assert [pulls.failed("u", "a", 70.0, now_s) for now_s in (70.0, 100.0)] == [10, 10]
+    assert pulls.failed("u", "a", 80.0, 130.0) == 20
     pulls.forget("v")
     assert not pulls.has_failed("v", "a")
 
