@@ -6,12 +6,11 @@ import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
-from functools import partial
 
 import attrs
 
 from nodealloc._error_words import error_words
-from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain, UncertainError
+from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
 from nodealloc.podlife._configuration import SandboxConfigError
@@ -39,16 +38,11 @@ from nodealloc.podlife._details import (
 )
 from nodealloc.podlife._failing import CannotStartError, not_done
 from nodealloc.podlife._heeding import NotHeededError, asked_again
-from nodealloc.podlife._images import (
-    CredentialSource,
-    FailedPulls,
-    ImageFetcher,
-    ImageUnavailableError,
-    pull_held,
-)
+from nodealloc.podlife._images import CredentialSource, FailedPulls, ImageFetcher
 from nodealloc.podlife._listings import Listings, seen_within_s
 from nodealloc.podlife._look import StartFailure, later
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
+from nodealloc.podlife._pull_calls import PullCalls
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stop_calls import StopCalls
@@ -106,8 +100,13 @@ class Performer:
         self._clock = clock
         self._policy = policy
         self._rules = rules
-        self._images = ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials)
-        self._failed_pulls = FailedPulls(policy.pulls)
+        self._pulls = PullCalls(
+            ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials),
+            FailedPulls(policy.pulls),
+            configuring=self._configuring,
+            clock=clock,
+            rules=rules,
+        )
         self._stops = StopCalls(runtime, watch, worlds, clock, policy=policy, rules=rules)
 
     def perform(
@@ -258,43 +257,7 @@ class Performer:
         return None
 
     def _pull(self, record: PodRecord, detail: Pull, cancel: Cancel) -> Acted:
-        container = _container(record, detail.container)
-        uid, image, images = record.pod.uid, container.image, self._images
-        began_s = self._clock.monotonic_s()
-        try:
-            found = (
-                images.fetch(
-                    record.pod, container, cancel, sandbox=partial(self._configuring.sandbox_of, record)
-                )
-                if detail.fetches
-                else images.find(container)
-            )
-        except ImageUnavailableError as error:
-            raise self._no_image(uid, error, began_s) from error
-        if found is None:
-            return Acted()
-        self._failed_pulls.came(uid, image)
-        return Acted(id=found.id)
-
-    def _no_image(self, uid: str, error: ImageUnavailableError, began_s: float) -> CannotStartError:
-        """The first failure is told by its reason, later ones as a back-off with that reason in it."""
-        again_s, failure = error.after_s, None
-        if error.was_asked_for:
-            now_s = self._clock.monotonic_s()
-            # A kubelet tells of the back-off when it looks next.
-            is_first = not self._failed_pulls.has_failed(uid, error.image)
-            tells_it = is_first or not self._rules.tells_meanwhile
-            again_s = self._failed_pulls.failed(uid, error.image, began_s, now_s)
-            held = pull_held(error.image, error.reason, error.message, now_s + again_s)
-            failure = StartFailure(
-                reason=error.reason if tells_it else held.reason,
-                message=error.message if tells_it else held.message,
-                until_s=held.until_s,
-            )
-        lost = error.__cause__
-        told = CannotStartError(error.reason, lost if isinstance(lost, UncertainError) else error, failure)
-        told.again_after_s = again_s
-        return told
+        return self._pulls.pull(record, _container(record, detail.container), detail, cancel)
 
     def _run_sandbox(self, record: PodRecord, detail: RunSandbox, cancel: Cancel) -> Acted:
         config = self._configuring.sandbox(record.pod, detail.attempt, record.provided)
@@ -392,7 +355,7 @@ class Performer:
                 return want
             return PodWanted(pod=want.again, said_unix_s=detail.said_unix_s, is_said=want.is_said)
 
-        self._failed_pulls.forget(uid)
+        self._pulls.forget(uid)
         if is_static(detail.pod):
             self._worlds.lines.alter(
                 detail.pod.full_name,
@@ -408,7 +371,7 @@ class Performer:
         self._worlds.wanted.drop(uid, by="forgotten")
 
     def _let_go(self, uid: str) -> None:
-        self._failed_pulls.forget(uid)
+        self._pulls.forget(uid)
         self._stops.forget(uid)
         self._listings.forget(uid)
 

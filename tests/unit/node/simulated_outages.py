@@ -90,7 +90,7 @@ OUTAGES = {
     ),
     "fetch-again-at-once": Change(
         "an image that could not be fetched is asked for again as soon as anything else is",
-        "podlife/_performing.py",
+        "podlife/_pull_calls.py",
         "        told.again_after_s = again_s\n",
         "        told.again_after_s = 0.0\n",
         "runtimes",
