@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from nodealloc.errors import Fault
 
 __all__ = ["observed_of", "with_source", "with_verdicts"]
+
+_FINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 @typed_on_error
@@ -51,6 +53,9 @@ def observed_of(facts: LifeFacts, /) -> Observed | None:
         static=is_static(facts.pod),
         noticed_unix_s=facts.noticed_unix_s,
     )
+    if facts.pod.status.get("phase") in _FINAL:
+        # Its source may not have been read again since the start, and has the last word of it.
+        observed = with_source(observed, facts.pod)
     return observed if facts.known is None else with_runtime(observed, facts.known)
 
 

@@ -107,4 +107,18 @@ THIRD_LOOK = {
         "",
         "plugins",
     ),
+    "ended-before-runs": Change(
+        "a pod that had succeeded before the agent came is run again",
+        "podlife/_domain.py",
+        '_FINAL: Final = frozenset({"Succeeded", "Failed"})',
+        '_FINAL: Final = frozenset({"Failed"})',
+        "calm",
+    ),
+    "ended-before-has-failed": Change(
+        "a pod that had succeeded is told to have failed by an agent that has not read its source again",
+        "podstatus/_living.py",
+        '    if facts.pod.status.get("phase") in _FINAL:\n',
+        "    if False:\n",
+        "disks",
+    ),
 }

@@ -558,6 +558,18 @@ def something_runs(scene: Scene) -> None:
     scene.runs()
 
 
+def over_runs(scene: Scene) -> None:
+    scene.environment.over.add("u")
+    scene.wants()
+    scene.runs()
+
+
+def over_waits(scene: Scene) -> None:
+    scene.environment.over.add("u")
+    scene.wants()
+    scene.told(PodPhase.PENDING)
+
+
 def rest_waits(scene: Scene) -> None:
     scene.wants("rest-1")
     scene.told(PodPhase.FAILED, uid="rest-1", reason="OutOfcpu")
@@ -1166,6 +1178,8 @@ BROKEN = {
     "MountsAccounted to read": Broken(mounted_for_writing, r"u/app starts, and disk/own is mounted for writ"),
     "MountsAccounted of disks": Broken(attached_for_nobody, r"data is attached for nobody", "emptied"),
     "NothingIsLeft": Broken(something_runs, r"the runtime still has u/app", "emptied"),
+    "OverStays": Broken(over_runs, r"sandbox made of u, which had ended before"),
+    "OverStays told": Broken(over_waits, r"u had succeeded, and is told to be .*PENDING"),
     "RestIsHad": Broken(rest_waits, r"no more CPUs than others leave, does not run: OutOfcpu", "settled"),
     "RefusalsSayWhy": Broken(refused, r"u is told to have failed, never ran, and nobody says why"),
     "RefusalsAreTrue": Broken(refused_falsely, r"nobody else may hold anything"),

@@ -87,6 +87,17 @@ def test_a_life_is_not_over_before_the_runtime_was_asked_how_it_ended(life: Life
     assert gone.is_over
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_what_had_ended_before_is_told_as_its_source_had_it_also_before_that_is_read_again(
+    phase: str,
+) -> None:
+    """An agent that was killed remembers the pod; a job whose pod succeeded is not to read that it failed."""
+    pod = attrs.evolve(WEB, status={"phase": phase, "reason": "Why"})
+    observed = observed_of(PodFacts(pod=pod, life=LifeState.FINISHED, known=PodKnown(uid="u")))
+    assert observed is not None
+    assert status_of(observed).phase is PodPhase(phase)
+
+
 def test_nobody_is_told_of_an_orphan() -> None:
     """Only the runtime knew it; its uid may have been told as gone."""
     assert observed_of(ending(EndingKind.ORPHANED)) is None

@@ -52,6 +52,7 @@ class Environment:
         plugins: Who serves devices.
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the form that was last wanted.
+        over: Uids of pods that had ended before the agent came, as their source says.
         forms: All forms in which it was.
         deletions: Pods that somebody wants gone.
         reads: What the agent has read.
@@ -81,6 +82,7 @@ class Environment:
         self.deletions: dict[str, Deletion] = {}
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
+        self.over: set[str] = set()
         self.is_calm: bool = False
         self.looping: tuple[str, str] | None = None
         self.only_hangs: bool = False

@@ -11,6 +11,7 @@ from nodealloc.podspec import (
     Container,
     ContainerPort,
     ExecAction,
+    Json,
     Lifecycle,
     LifecycleHandler,
     Pod,
@@ -43,6 +44,7 @@ __all__ = [
     "is_for_reading",
     "last_pod",
     "other_amounts",
+    "over_pod",
     "random_pod",
     "rest_pod",
     "whole_pod",
@@ -179,6 +181,22 @@ def found_pod(uid: str) -> Pod:
     amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(_MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts)
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
+
+
+def over_pod(uid: str) -> Pod:
+    """A pod that ran here once and for all before the agent came, as its source has it; nothing is left."""
+    at = "2026-01-01T00:00:00Z"
+    ended: dict[str, Json] = {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}
+    state: dict[str, Json] = {"terminated": ended}
+    told: dict[str, Json] = {
+        "name": "app-0",
+        "image": IMAGE,
+        "state": state,
+        "ready": False,
+        "restartCount": 0,
+    }
+    status: dict[str, Json] = {"phase": "Succeeded", "containerStatuses": [told]}
+    return attrs.evolve(found_pod(uid), restart_policy=RestartPolicy.NEVER, status=status)
 
 
 def rest_pod(uid: str, *, cpus: str) -> Pod:

@@ -18,6 +18,7 @@ __all__ = [
     "EndsAreKept",
     "ExitsAreTrue",
     "NothingToldAfterwards",
+    "OverStays",
     "PhasesGoOn",
     "SameEnd",
     "TerminalStays",
@@ -119,6 +120,23 @@ class CountsRise(Guarantee):
             )
 
 
+class OverStays(Guarantee):
+    """Guarantee 8: what was told of a pod outlives whoever told it."""
+
+    words = "a pod of which its source says that it has ended is not run again, nor told to be otherwise"
+
+    def heard(self, event: Event, /) -> None:
+        """Nothing is made of it."""
+        if event.uid not in self.environment.over:
+            return
+        assert event.what not in {What.SANDBOX_MADE, What.STARTED}, (
+            f"{event.what.value} of {event.uid}, which had ended before"
+        )
+        if event.what is What.TOLD and isinstance(event.value, PodStatus):
+            phase = event.value.phase
+            assert phase is PodPhase.SUCCEEDED, f"{event.uid} had succeeded, and is told to be {phase}"
+
+
 class ExitsAreTrue(Guarantee):
     """Guarantee 4."""
 
@@ -135,7 +153,9 @@ class ExitsAreTrue(Guarantee):
             self._began.add(event.id)
         if event.what is What.ENDED and isinstance(event.value, Exited):
             self._codes[event.id] = event.value.code
-        if event.what is What.TOLD and isinstance(event.value, PodStatus):
+        # Of one that had ended before the agent came that is told which its source said.
+        was_over = event.uid in self.environment.over
+        if event.what is What.TOLD and isinstance(event.value, PodStatus) and not was_over:
             for one in event.value.all_containers:
                 for state in (one.state, one.last_state):
                     if isinstance(state, ContainerTerminated) and isinstance(state.exit, Exited):

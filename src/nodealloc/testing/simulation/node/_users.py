@@ -14,6 +14,7 @@ from nodealloc.testing.simulation.node._pods import (
     asked_again,
     found_pod,
     last_pod,
+    over_pod,
     random_pod,
     rest_pod,
     whole_pod,
@@ -75,6 +76,11 @@ class Users:
             container_id = self._environment.containers.create_container(made, one, config)
             self._environment.containers.unseen.add(container_id)
             self._environment.containers.start_container(container_id)
+        self._number += 1
+        over = over_pod(f"uid-{self._number}")
+        self._environment.over.add(over.uid)
+        self._environment.want(API, over)
+        self.found.add(over.uid)
         self.intrude(self._rng)
 
     def add(self, rng: random.Random) -> None:

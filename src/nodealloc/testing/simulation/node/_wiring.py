@@ -23,7 +23,8 @@ from nodealloc.podlife import (
 )
 from nodealloc.podlife.preparers import BegunPods
 from nodealloc.podsources import PodSources
-from nodealloc.podstatus import Part, StatusManager, Told, observed_of, with_verdicts
+from nodealloc.podspec import Pod
+from nodealloc.podstatus import Part, StatusManager, Told, observed_of, with_source, with_verdicts
 from nodealloc.probes import ExecProber, PodVerdicts, Probers, Probing
 from nodealloc.runtime import RuntimeWatch
 from nodealloc.testing.simulation.node._kept import opened
@@ -122,7 +123,7 @@ def _wire(
         *drives_plugins,
         lives=lives,
         probing=probing,
-        status=_status(ports, on, facts, store, was, verdicts=probing.verdicts, told=told),
+        status=_status(ports, on, facts, store, was, parts=(probing.verdicts, sources.pods), told=told),
         node=node,
         cpusets=cpusets,
         volumes=volumes,
@@ -153,15 +154,16 @@ def _status(
     store: FileStore,
     was: Remembered,
     *,
-    verdicts: World[str, PodVerdicts],
+    parts: tuple[World[str, PodVerdicts], World[str, Pod]],
     told: World[str, Told],
 ) -> StatusManager[PodFacts]:
-    """Tells the sink of pods, with what their probes say."""
+    """Tells the sink of pods, with what their probes say, and what their source has of them."""
+    verdicts, pods = parts
     return StatusManager(
         ports.sink,
         facts,
         observed=observed_of,
-        parts=(Part.of(verdicts, with_verdicts),),
+        parts=(Part.of(verdicts, with_verdicts), Part.of(pods, with_source)),
         told=told,
         journal=store,
         remembered=was.told,
