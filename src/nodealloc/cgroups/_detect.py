@@ -12,7 +12,7 @@ from nodealloc._mountinfo import read_mountinfo
 from nodealloc._typed import typed
 from nodealloc.cgroups._driver import CgroupFs
 from nodealloc.cgroups._errors import NoSuchTreeError
-from nodealloc.cgroups._layout import USED_CONTROLLERS, CgroupMount, Layout, mounts_below
+from nodealloc.cgroups._layout import USED_CONTROLLERS, CgroupMount, Layout, mounts_below, others_below
 from nodealloc.cgroups._name import Spelling
 from nodealloc.cgroups._stand_in import MARKER, stand_in
 
@@ -46,10 +46,12 @@ def detect(
         raise NoSuchTreeError(str(root), "there is no such directory")
     if Path(top, MARKER).is_file():
         return stand_in(top, spelling=spelling)
-    mounts = mounts_below(read_mountinfo() if mountinfo is None else mountinfo, top)
+    mounted = read_mountinfo() if mountinfo is None else mountinfo
+    mounts = mounts_below(mounted, top)
     if not mounts:
         raise NoSuchTreeError(str(root), "no cgroup hierarchy is mounted there")
-    return CgroupFs(Layout(mounts=tuple(_offered(mounts)), spelling=spelling))
+    others = others_below(mounted, top)
+    return CgroupFs(Layout(mounts=tuple(_offered(mounts)), spelling=spelling, others=others))
 
 
 def _offered(mounts: Iterable[CgroupMount]) -> Iterable[CgroupMount]:

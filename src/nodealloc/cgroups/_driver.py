@@ -104,6 +104,15 @@ class CgroupFs:
                     if error.errno == errno.EBUSY:
                         raise CgroupBusyError(name, self._left(name)) from None
                     raise _refused_directory(error, path, mount, name) from None
+        self._remove_others(name)
+
+    def _remove_others(self, name: CgroupName) -> None:
+        """What a runtime made in hierarchies that are not used here, and left behind; who is in it stays."""
+        for mount in self.layout.others if name.parts else ():
+            path = self.layout.directory(mount, name)
+            for directory in self._files.walk(path) if self._files.exists(path) else ():
+                with contextlib.suppress(OSError):
+                    self._files.remove(directory)
 
     def attach(self, name: CgroupName, pid: int, /) -> None:
         """Move a process with all its threads, in every hierarchy that is used.

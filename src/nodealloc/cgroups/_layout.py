@@ -13,10 +13,10 @@ from nodealloc.cgroups._name import CgroupName, Spelling
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["USED_CONTROLLERS", "CgroupMount", "Layout", "mounts_below"]
+__all__ = ["USED_CONTROLLERS", "CgroupMount", "Layout", "mounts_below", "others_below"]
 
 USED_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
-"""Controllers that this package makes cgroups in; it leaves all others alone."""
+"""Controllers that this package makes cgroups in."""
 
 
 @typed_fields
@@ -47,11 +47,14 @@ class Layout:
         mounts: v1 hierarchies by path, then the v2 hierarchy if there is one.
         spelling: How names stand in the file system.
         stand_in: Whether ordinary directories stand in for the kernel's.
+        others: v1 hierarchies without a controller of this package, by path. A runtime makes cgroups there
+            as well; empty ones are removed with the cgroup that they belong to, and nothing else is done.
     """
 
     mounts: tuple[CgroupMount, ...]
     spelling: Spelling = Spelling.CGROUPFS
     stand_in: bool = False
+    others: tuple[CgroupMount, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -97,6 +100,17 @@ def mounts_below(mountinfo: str, root: str, /) -> tuple[CgroupMount, ...]:
 
     Source: ``proc(5)``; co-mounted v1 controllers are one hierarchy.
     """
+    found = _mounted(mountinfo, root)
+    return _in_order(one for one in found if one.version == 2 or one.controllers)
+
+
+def others_below(mountinfo: str, root: str, /) -> tuple[CgroupMount, ...]:
+    """v1 hierarchies at or below `root` that can be written and have no controller of this package."""
+    found = _mounted(mountinfo, root)
+    return _in_order(one for one in found if one.version == 1 and not (one.controllers or one.read_only))
+
+
+def _mounted(mountinfo: str, root: str) -> Iterable[CgroupMount]:
     found: dict[str, CgroupMount] = {}
     around: CgroupMount | None = None
     # A line that is none is passed over: it is somebody else's mount, and cgroups can be found without.
@@ -115,10 +129,9 @@ def mounts_below(mountinfo: str, root: str, /) -> tuple[CgroupMount, ...]:
             found[one.target] = made
         elif version == 2 and root.startswith(one.target + "/"):
             around = attrs.evolve(made, path=root)
-    return _in_order(found.values() if found else filter(None, [around]))
+    return found.values() if found else [] if around is None else [around]
 
 
 def _in_order(mounts: Iterable[CgroupMount]) -> tuple[CgroupMount, ...]:
-    """v1 before v2; a v1 hierarchy without a controller of ours is left alone."""
-    useful = [mount for mount in mounts if mount.version == 2 or mount.controllers]
-    return tuple(sorted(useful, key=lambda mount: (mount.version, mount.path)))
+    """v1 before v2."""
+    return tuple(sorted(mounts, key=lambda mount: (mount.version, mount.path)))

@@ -195,6 +195,32 @@ def test_a_tree_deeper_than_a_path_is_long_is_gone_through(tmp_path: Path, depth
         assert not driver.exists(NAME)
 
 
+def test_what_a_runtime_made_beside_is_removed_as_well(tmp_path: Path) -> None:
+    """In hierarchies that are not used here: each pod left a directory in each of them, for good."""
+    lines = {"pids": "pids", "blkio": "blkio", "systemd": "xattr,name=systemd"}
+    for name in (*lines, "net"):
+        (tmp_path / name).mkdir()
+    text = "".join(
+        f"{at} 24 0:{at} / {tmp_path}/{name} rw - cgroup cgroup rw,{options}\n"
+        for at, (name, options) in enumerate(lines.items())
+    )
+    text += f"9 24 0:9 / {tmp_path}/net ro - cgroup cgroup ro,net_cls\n"
+    driver = detect(tmp_path, mountinfo=text)
+    assert [one.path for one in driver.layout.mounts] == [f"{tmp_path}/pids"]
+    assert [one.path for one in driver.layout.others] == [f"{tmp_path}/blkio", f"{tmp_path}/systemd"]
+    for name in ("pids", "blkio", "net"):
+        (tmp_path / name / "a" / "made").mkdir(parents=True)
+    (tmp_path / "blkio" / "other").mkdir()
+    driver.remove(NAME)
+    assert not driver.exists(NAME)
+    assert sorted(one.name for one in (tmp_path / "blkio").iterdir()) == ["other"]
+    assert (tmp_path / "net" / "a" / "made").is_dir()
+    (tmp_path / "blkio" / "a").mkdir()
+    (tmp_path / "blkio" / "a" / "busy").touch()  # stands for whoever is in it
+    driver.remove(NAME)
+    assert (tmp_path / "blkio" / "a").is_dir()
+
+
 def test_hierarchy_without_a_list_of_controllers(tmp_path: Path) -> None:
     """A v2 hierarchy that cannot be read offers nothing, and is still found."""
     text = f"30 24 0:26 / {tmp_path} rw - cgroup2 cgroup rw\n"
