@@ -151,7 +151,10 @@ def _looked_at(
     owners[record.id] = uid
     created_s = record.created_unix_s
     if now_unix_s is not None and created_s is not None and created_s > now_unix_s + _AHEAD_S:
-        what = f"{record.id[:_SHOWN]!r} was made {created_s - now_unix_s:.0f} s from now"
+        # Without how far ahead of now, which would be news with each listing.
+        what = (
+            f"{record.id[:_SHOWN]!r} was made in the future, at {created_s:.0f} s; look at the node's clock"
+        )
         odd.setdefault(uid, []).append(Oddity.of(uid, what, spoils=False))
         record = attrs.evolve(record, created_unix_s=None)
     size = _text(record.labels) + _text(record.annotations)

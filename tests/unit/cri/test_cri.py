@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import threading
@@ -258,7 +259,16 @@ def test_a_time_in_the_future_is_told(peer: Peer, runtime: CriRuntime) -> None:
     peer.answers = {"ListPodSandbox": boxes(sandbox(created_at=int(2e18)))}
     pod = runtime.listing().pods["u"]
     assert (pod.is_spoilt, pod.sandboxes[0].created_unix_s) == (False, None)
-    assert "from now" in pod.oddities[0].what
+    assert "in the future, at 2000000000 s" in pod.oddities[0].what
+
+
+def test_a_clock_that_was_set_back_makes_no_news_each_second(peer: Peer) -> None:
+    """What was made before that is from the future from then on, and each listing woke who looks at it."""
+    times = itertools.count(1_000_000_000)
+    one = CriRuntime(peer.path, unix_s=lambda: float(next(times)))
+    peer.answers = {"ListPodSandbox": boxes(sandbox(created_at=int(2e18)))}
+    assert one.listing().pods == one.listing().pods
+    one.close()
 
 
 def test_bytes_that_are_no_message_are_refused(peer: Peer, runtime: CriRuntime) -> None:

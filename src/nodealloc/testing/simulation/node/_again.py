@@ -17,8 +17,6 @@ _WAIT = frozenset({"run_sandbox", "start_container"})
 """Calls that one step of a pod makes, and no other: whoever makes one again tries the same step again."""
 _ANEW = frozenset({What.DOUBLED, What.SANDBOX_MADE, What.SANDBOX_ENDED, What.SANDBOX_STOPPED})
 """After these something else is to be done for a pod, which waits for nothing that failed before."""
-_FORGOTTEN_S = 600.0
-"""So long after an image could not be fetched the next failure is a first one again."""
 
 
 class _Failures:
@@ -27,17 +25,19 @@ class _Failures:
     Args:
         first_s: After the first failure.
         longest_s: However often it has failed.
+        forgotten_s: So long after a failure the next one is a first one again.
     """
 
-    def __init__(self, first_s: float, longest_s: float) -> None:
-        self._first_s, self._longest_s = first_s, longest_s
+    def __init__(self, first_s: float, longest_s: float, forgotten_s: float) -> None:
+        self._first_s, self._longest_s, self._forgotten_s = first_s, longest_s, forgotten_s
         self.of: dict[str, tuple[int, float]] = {}
         self.edited_s: dict[str, float] = {}
 
     def check(self, key: str, at_s: float, uids: Collection[str], said: str, *, is_excused: bool) -> None:
         """It has failed once more, for these pods; `said` begins what is said where it was too soon."""
         times, before_s = self.of.get(key, (0, 0.0))
-        if any(at_s - self.edited_s.get(uid, -_READ_S) < _READ_S for uid in uids):
+        is_edited = any(at_s - self.edited_s.get(uid, -_READ_S) < _READ_S for uid in uids)
+        if is_edited or at_s - before_s > self._forgotten_s:
             times = 0
         self.of[key] = times + 1, at_s
         least_s = min(self._first_s * 2.0 ** (times - 1), self._longest_s) if times else 0.0
@@ -57,7 +57,7 @@ class FailedCallsWait(Guarantee):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._calls = {name: _Failures(first_s=0.5, longest_s=15.0) for name in _WAIT}
+        self._calls = {name: _Failures(first_s=0.5, longest_s=15.0, forgotten_s=30.0) for name in _WAIT}
 
     def heard(self, event: Event, /) -> None:
         """A call that fails once more has had its wait."""
@@ -90,7 +90,7 @@ class FailedFetchesWait(Guarantee):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._images = _Failures(first_s=10.0, longest_s=300.0)
+        self._images = _Failures(first_s=10.0, longest_s=300.0, forgotten_s=600.0)
 
     def heard(self, event: Event, /) -> None:
         """One pod alone wants it, whose waits are known; whoever is wanted again asks anew."""
@@ -105,8 +105,6 @@ class FailedFetchesWait(Guarantee):
         elif event.what is What.PULLED:
             failed.pop(event.id, None)
         elif event.what is What.FAILED and event.value == PULL:
-            if event.at_s - failed.get(event.id, (0, 0.0))[1] > _FORGOTTEN_S:
-                failed.pop(event.id, None)
             wanted_by = self._wanted_by(event.id)
             is_excused = len(wanted_by) > 1 or bool(self.environment.strays())
             said = f"{event.id} could not be fetched"
