@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from nodealloc._arguments import check
 from nodealloc._error_words import error_words
-from nodealloc.errors import ConfigurationError, RetryableError, UncertainError
+from nodealloc.errors import ConfigurationError, NodeallocError, RetryableError
 from nodealloc.podlife._image_names import ImageName
 from nodealloc.podlife._plan import Held
 from nodealloc.podlife._restarts import RestartEntry
@@ -204,7 +204,7 @@ class ImageFetcher:
             raise ImageUnavailableError(_pull_reason(error), name.given, said) from error
         try:
             listed = next((one for one in self._images.images() if made in {one.id, *one.names}), None)
-        except (RetryableError, UncertainError):
+        except NodeallocError:
             # It is there; who it runs as is all that the listing would add.
             listed = None
         return listed or ImageRecord(id=made, names=(name.asked,))

@@ -17,7 +17,11 @@ __all__ = ["prepare", "with_coming"]
 def prepare(turn: Turn, record: PodRecord, /) -> Next | None:
     """Parts that are not ready for the form that is acted upon; None where all are."""
     names = unready(record, turn.parts)
-    return _made_ready(turn, record, names, record.edition, record.pod) if names else None
+    if not names:
+        return None
+    # Beside one that comes it has a name of its own: what failed or rests of the one must not hide the other.
+    how = "" if record.coming is None else " as it runs"
+    return _made_ready(turn, record, names, record.edition, record.pod, how=how)
 
 
 def with_coming(turn: Turn, answer: Next, /) -> Next:
@@ -36,7 +40,9 @@ def with_coming(turn: Turn, answer: Next, /) -> Next:
     )
 
 
-def _made_ready(turn: Turn, record: PodRecord, names: tuple[str, ...], edition: int, pod: Pod) -> Next:
+def _made_ready(
+    turn: Turn, record: PodRecord, names: tuple[str, ...], edition: int, pod: Pod, *, how: str = ""
+) -> Next:
     """Parts that follow each other as one step, so that they are one commit and one thread.
 
     One that has to wait ends it, and is the first of the next.
@@ -46,7 +52,7 @@ def _made_ready(turn: Turn, record: PodRecord, names: tuple[str, ...], edition: 
         record = record.but(made=(*record.made, *new))
     step: Step[Detail] = Step(
         scope=("pod", turn.uid, "parts"),
-        verb=f"make ready {names[0]}",
+        verb=f"make ready {names[0]}{how}",
         detail=MakeReady(names, edition, pod, new),
         subject=(names[0], edition),
         deadline_s=turn.policy.prepare_s,

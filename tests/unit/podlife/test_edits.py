@@ -8,6 +8,7 @@ from typing import cast
 import attrs
 import pytest
 
+from nodealloc.errors import RetryableError
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife import (
     KUBELET,
@@ -449,3 +450,36 @@ def test_nothing_ends_for_an_edit_that_would_get_no_sandbox() -> None:
     here.lives.put(attrs.evolve(sized(300), runtime_class_name="kata"))
     here.after(60)
     assert here.running() == ["app#2"]
+
+
+@pytest.mark.parametrize("kind", ["raises", "not yet"])
+def test_a_part_that_is_not_ready_is_asked_now_and_then_though_two_forms_wait_for_it(kind: str) -> None:
+    """The agent came back when the pod had been edited: each form hid the other's wait, and neither did."""
+    asked: list[float] = []
+    is_here = True
+
+    def answer(_pod: Pod) -> Admitted | NotYet:
+        asked.append(here.clock.monotonic_s())
+        if is_here:
+            return Admitted()
+        if len(asked) > 100:
+            pytest.fail("it is asked without end")
+        if kind == "raises":
+            raise RetryableError("the plugin is away", after_s=1.0)
+        return NotYet(blocker="plugin", message="it is away", after_s=5.0)
+
+    part = Preparation(name="devices", why="", by=FakePreparer(answer=answer))
+    here = Node(preparations=[part])
+    app = Container(name="app", image="busybox")
+    here.lives.put(pod(containers=[app]))
+    here.after(2)
+    here.kill_agent()
+    is_here = False
+    asked.clear()
+    here.lives.put(pod(containers=[attrs.evolve(app, args=("x",))]))
+    here.lives.heard()
+    here.after(20)
+    assert 4 <= len(asked) <= 16
+    is_here = True
+    here.after(20)
+    assert here.running() == ["app#1"]

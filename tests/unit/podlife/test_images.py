@@ -265,6 +265,21 @@ def test_a_runtime_that_is_away_is_no_verdict_on_the_image() -> None:
     assert (reason, words) == ("ImageInspectError", 'Failed to inspect image "a:1": connection refused')
 
 
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeUnavailableError("ListImages", "away"), RuntimeRefusedError("ListImages", "UNKNOWN", "no")],
+)
+def test_an_image_that_came_is_there_though_nobody_can_list_it(error: NodeallocError) -> None:
+    """It was fetched again and again, and no reason was told of its container."""
+
+    class Runtime(FakeContainerRuntime):
+        def images(self) -> tuple[ImageRecord, ...]:
+            raise error
+
+    found = ImageFetcher(Runtime()).fetch(POD, app("a:1", PullPolicy.ALWAYS), ManualCancel())
+    assert found.names == ("a:1",)
+
+
 def test_failures_wait_longer_and_longer() -> None:
     """By pod and image; what came, and a pod that is gone, begin anew."""
     pulls = FailedPulls(RestartBackOff())
