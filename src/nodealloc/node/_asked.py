@@ -84,10 +84,12 @@ class Asked:
         )
 
     def is_other_than(self, record: WorkloadRecord, seen: PodOnNode | None, /) -> bool:
-        """Whether it asks for something else than what was admitted: amounts of a member, or ports.
+        """Whether it asks for something else than what was admitted: a member, amounts of one, or ports.
 
         Of a workload that was taken over without its claims nobody knows; then it does not.
         """
+        if self.later_than(record):
+            return True
         had = {claim.owner: claim.amounts for claim in record.workload.claims}
         if any(claim.amounts != had.get(claim.owner, claim.amounts) for claim in self.workload.claims):
             return True

@@ -196,7 +196,7 @@ class NodeAllocator:
             return not_yet("store", str(error), error.after_s)
 
     def is_edited(self, pod: Pod, /) -> bool:
-        """Whether a pod that is in asks for other amounts or ports than those it was admitted with."""
+        """Whether a pod that is in asks for other amounts, ports or containers than it was admitted with."""
         held = self._holdings.held
         record = held.records.get(pod.uid)
         return record is not None and Asked.of(pod).is_other_than(record, held.view.pods.get(pod.uid))

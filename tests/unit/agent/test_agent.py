@@ -1000,3 +1000,31 @@ def test_a_task_that_would_have_to_be_awaited_is_not_done() -> None:
     with pytest.raises(ConfigurationError, match=r"once_known..tidy up..: expected a function that has done"):
         _Once({"tidy up": tidy_up}).perform(step, NOW)
     assert begun == []
+
+
+def test_a_container_more_that_does_not_fit_ends_nothing(tmp_path: Path) -> None:
+    """The edit waits with its reason; what runs of the pod runs on, as it was, until the edit may come in."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("a", 2)]
+    node.after(3)
+    before = pod("a", 2)
+
+    def edited(cpus: int) -> None:
+        amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(1 << 20)}
+        more = Container(name="more", image="busybox", requests=amounts, limits=amounts)
+        node.source.pods = [attrs.evolve(before, containers=(*before.containers, more))]
+        node.after(20)
+
+    def running() -> list[str]:
+        listed = node.runtime.listing().pods.values()
+        return [box.name for one in listed for box in one.containers if box.state is RunState.RUNNING]
+
+    edited(2)
+    assert node.lives.pods.snapshot()["a"].value.life is LifeState.SYNCING
+    waits = node.lives.facts.snapshot()["a"].value.waits_for
+    assert waits is not None
+    assert "as it was edited it does not come in" in waits.message
+    assert running() == ["app"]
+    edited(1)
+    assert sorted(running()) == ["app", "more"]
+    assert node.lives.facts.snapshot()["a"].value.waits_for is None
