@@ -546,6 +546,26 @@ def test_a_pod_that_is_no_more_leaves_nothing_behind(tmp_path: Path) -> None:
     assert node.sink.of("web")[-1] is None
 
 
+def test_who_raises_when_a_pod_is_gone_keeps_nobody_from_hearing_of_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What went at the same moment was told to nobody, and what it had left stayed."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("bad"), pod("web")]
+    node.after(1)
+    heard: list[str] = []
+
+    def gone(uid: str) -> None:
+        heard.append(uid)
+        if uid == "bad":
+            raise OSError("no room")
+
+    Agent(lives=node.lives, gone=gone)
+    node.lives.facts.replace({})
+    assert heard == ["bad", "web"]
+    assert "following pod bad raised" in caplog.text
+
+
 def test_a_restart_goes_on_with_what_was_remembered(tmp_path: Path) -> None:
     """The same container runs, its verdict stands, it is told nothing new, and once more all is known."""
     node = Node(tmp_path)
