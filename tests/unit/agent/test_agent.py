@@ -854,6 +854,27 @@ def test_that_a_static_pod_is_gone_is_told_though_its_sink_failed_once(tmp_path:
     assert listed.of("web").count(None) == 1
 
 
+def test_a_static_pod_whose_manifest_goes_while_it_is_told_is_gone(tmp_path: Path) -> None:
+    """That it is gone was told before, on another thread; it had stayed in the list for ever."""
+    node = Node(tmp_path)
+    listed = FakeSink()
+    sink = StaticPodSink(listed, node.lives, node.sources, clock=node.clock)
+    node.source.pods = [pod("web")]
+    node.after(3)
+
+    def goes(_uid: str) -> None:
+        listed.before = lambda _: None
+        node.sources.pods.drop("web")
+
+    listed.before = goes
+    running = PodStatus(phase=PodPhase.RUNNING)
+    sink.told("web", running)
+    assert listed.of("web") == [None, running, None]
+    sink.told("web", PodStatus(phase=PodPhase.FAILED))
+    sink.gone("web")
+    assert listed.of("web") == [None, running, None]
+
+
 @pytest.mark.parametrize(("away_s", "again"), [(1.5, [PodPhase.FAILED]), (4.0, [])])
 def test_a_static_pod_that_is_put_back_is_listed_as_it_was_last(
     tmp_path: Path, away_s: float, again: list[PodPhase]
