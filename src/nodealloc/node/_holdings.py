@@ -86,7 +86,7 @@ class Holdings:
 
     def __init__(self, empty: Snapshot, view: NodeView, store: Store) -> None:
         self._turn = threading.Lock()
-        self._line = threading.Lock()
+        self._line = threading.RLock()  # an advisor changes the node while a decision asks it
         self._store = store
         self._held = Held(snapshot=empty, view=view)
         self._set_aside: Mapping[str, Checkpoint] = {}

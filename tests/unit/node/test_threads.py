@@ -343,6 +343,21 @@ def test_with_an_advisor_a_decision_is_made_once_more_for_each_answer(answers: i
     assert len(advisor.asked) == answers + 1, "who is in already is not asked about"
 
 
+def test_an_advisor_that_puts_its_answers_into_the_node_waits_for_nobody() -> None:
+    """It did so behind the very decision that it was asked for: half a second for each question."""
+
+    class Answering(FakeAdvisor):
+        def ask(self, outcome: Snapshot, /) -> bool:
+            flip(node)
+            return super().ask(outcome)
+
+    node = started(MemoryStore(FORMATS))
+    node.advise_with(Answering(2))
+    began_s = time.monotonic()
+    assert isinstance(node.admit(workload("web", {"cpu": 2})), Admitted)
+    assert time.monotonic() - began_s < 0.4
+
+
 def test_an_advisor_that_never_rests_is_asked_eight_times() -> None:
     """The pod is admitted with what was said so far."""
     node = started(MemoryStore(FORMATS))
@@ -420,12 +435,12 @@ def test_two_changes_of_one_record_lose_neither() -> None:
 
 def test_what_was_touched_since_the_runtime_was_asked_is_not_stale() -> None:
     """It may have been started after the answer, which does not list it."""
-    node: NodeAllocator
+    nodes: list[NodeAllocator] = []  # none yet where it is asked while one starts
 
     class Late(FakeRuntime):
         def running(self) -> Sequence[RunningContainer]:
             found = super().running()
-            if "bound" in node.records:
+            for node in nodes:
                 node.before_start(Owner("bound", "app-0"), "1")
                 node.admit(workload("admitted", {"cpu": 2}))
             return found
@@ -433,6 +448,7 @@ def test_what_was_touched_since_the_runtime_was_asked_is_not_stale() -> None:
     node = started(MemoryStore(FORMATS), runtime=Late())
     for name in ("bound", "stale"):
         node.admit(workload(name, {"cpu": 2}))
+    nodes.append(node)
     assert node.release_stale(()) == ("stale",)
     assert sorted(node.records) == ["admitted", "bound"]
 
