@@ -48,8 +48,8 @@ class NodeAllocator:
     durable, and after any exception the node holds what it held before the
     call. Decisions are made on a snapshot and committed where nothing that they
     rest on has changed since, else made again; reading never waits. The runtime
-    and the advisor are called while nobody is kept out: one that hangs holds up
-    its own caller alone.
+    and the advisor are called while nobody is kept out: an advisor that hangs holds
+    up its own caller, and whoever changes something meanwhile for half a second.
 
     ```text
        start() ─▶ StartReport ─▶ accept()? ─▶ the runtime answers ─▶ admit() · release()
