@@ -330,6 +330,33 @@ def test_an_advisor_that_hangs_keeps_nobody() -> None:
     assert list(node.records) == ["new"]
 
 
+def test_who_changes_the_view_does_not_wait_for_an_advisor_that_hangs() -> None:
+    """An agent says on the thread of its passes which pods end: half a second for each held up all of it."""
+    asked, goes_on = threading.Event(), threading.Event()
+
+    class Hung(FakeAdvisor):
+        def ask(self, outcome: Snapshot, /) -> bool:
+            asked.set()
+            assert goes_on.wait(LONG_S)
+            return super().ask(outcome)
+
+    node = started(MemoryStore(FORMATS))
+    old = [f"old{number}" for number in range(5)]
+    for one in old:
+        node.admit(workload(one, {}))
+    node.advise_with(Hung())
+    with beside(lambda: node.admit(workload("new", {"cpu": 2}))):
+        assert asked.wait(LONG_S)
+        began_s = time.monotonic()
+        for one in old:
+            node.mark_ending(one)
+        took_s = time.monotonic() - began_s
+        goes_on.set()
+    assert took_s < 0.4
+    assert all(node.view.pods[one].state.is_ending for one in old)
+    assert "new" in node.records
+
+
 @pytest.mark.parametrize("answers", [0, 2])
 def test_with_an_advisor_a_decision_is_made_once_more_for_each_answer(answers: int) -> None:
     """Where nothing is to be asked, once."""
