@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import grpc
 from google.protobuf.descriptor import FileDescriptor
@@ -21,6 +22,8 @@ __all__ = ["Caller"]
 
 _LOOK_S = 0.02
 """Between two looks whether somebody listens; a plugin that registers begins to at the same time."""
+_LONGEST_S: Final = 1e9
+"""Of a call: grpc counts nanoseconds of 1970 in 63 bits, and what ends after 2262 has ended for it."""
 
 
 class Caller:
@@ -85,7 +88,7 @@ class Caller:
         """
         channel = self._dialled(name)
         try:
-            return channel.unary_unary(self._method(name))(request, timeout=limit_s)
+            return channel.unary_unary(self._method(name))(request, timeout=min(limit_s, _LONGEST_S))
         except grpc.RpcError as error:
             raise self.failed(name, error) from error
         except ValueError as error:  # grpc's own word for a channel that was closed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -110,21 +111,47 @@ def _regranted(before: Pod, after: Pod, snapshot: Snapshot) -> Placed | Refused:
     """The snapshot in which each container holds what it asks for now."""
     affinity = snapshot.admitted.get(after.uid, {})
     had = {one.owner: one.amounts for one in workload_of(before).claims}
-    allocators = list(snapshot.allocators)
     workload = workload_of(after)
-    for claim in workload.claims:
-        if claim.amounts == had.get(claim.owner, claim.amounts):
-            continue
-        hint = affinity.get(claim.owner.member)
-        for place, allocator in enumerate(allocators):
-            changed = _changed(allocator, claim, workload)
-            if isinstance(changed, Shortfall):
-                return _short(changed)
-            if hint is not None and snapshot.policy.name in _ALIGNING and _leaves(changed, claim, hint):
-                return _unaligned(claim, hint)
-            allocators[place] = changed
+    changed = [one for one in workload.claims if one.amounts != had.get(one.owner, one.amounts)]
+    allocators: list[Allocator] = []
+    for allocator in snapshot.allocators:
+        answer = _with_all(
+            allocator, changed, workload, affinity, is_aligned=snapshot.policy.name in _ALIGNING
+        )
+        if isinstance(answer, Refused):
+            return answer
+        allocators.append(answer)
     held = attrs.evolve(snapshot, allocators=tuple(allocators), generation=snapshot.generation + 1)
     return Placed(workload=after.uid, snapshot=held, affinity=affinity)
+
+
+def _with_all(
+    allocator: Allocator,
+    claims: Sequence[Claim],
+    workload: Workload,
+    affinity: Mapping[str, TopologyHint],
+    *,
+    is_aligned: bool,
+) -> Allocator | Refused:
+    """One allocator with all of these; who lacks something is asked again once others have given back."""
+    while claims:
+        lacking: list[Claim] = []
+        refused: list[Refused] = []
+        for claim in claims:
+            hint = affinity.get(claim.owner.member) if is_aligned else None
+            changed = _changed(allocator, claim, workload)
+            if isinstance(changed, Shortfall):
+                refused.append(_short(changed))
+            elif hint is not None and _leaves(changed, claim, hint):
+                refused.append(_unaligned(claim, hint))
+            else:
+                allocator = changed
+                continue
+            lacking.append(claim)
+        if len(lacking) == len(claims):
+            return refused[0]
+        claims = lacking
+    return allocator
 
 
 def _short(lacking: Shortfall) -> Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -42,6 +43,7 @@ from nodealloc.volumes import VolumeManager
 
 __all__ = ["Agent"]
 
+_log = logging.getLogger("nodealloc.agent")
 _STOP_S: Final = 5.0
 _GATHER_S: Final = 0.02
 """Where many pods start, each of their steps ends by itself; that one goes on a moment later delays none."""
@@ -70,7 +72,7 @@ class Agent(Group):
             passes, in virtual time for example, gives what would stand here as members.
         once_known: Called once, by name, after it is known what should run and what
             does, by the executor; one that raises is called again after a back-off.
-        gone: Called with the uid of each pod that is no more.
+        gone: Called with the uid of each pod that is no more; what it raises is logged, no more.
         executor: Runs `once_known`; by default a thread for each.
         clock: Time for its back-off.
 
@@ -177,15 +179,22 @@ class Agent(Group):
 
     def _follow(self) -> None:
         for uid in self._facts.take():
-            facts = self.lives.facts.get(uid)
-            if self._confines is not None:
-                self._confines.follow(uid, facts)
-            if facts is None:
-                self._forget(uid)
-                continue
-            if self._probing is not None:
-                self._probing.put(facts.asked or facts.pod, facts.life)
-            self._say_ending(facts.pod, facts.life, facts.ending)
+            try:
+                self._follow_pod(uid, self.lives.facts.get(uid))
+            except Exception:  # noqa: BLE001 - nobody else tells of the other pods
+                _log.exception(
+                    "agent: following pod %s raised; it goes on at the next change of the pod", uid
+                )
+
+    def _follow_pod(self, uid: str, facts: PodFacts | None) -> None:
+        if self._confines is not None:
+            self._confines.follow(uid, facts)
+        if facts is None:
+            self._forget(uid)
+            return
+        if self._probing is not None:
+            self._probing.put(facts.asked or facts.pod, facts.life)
+        self._say_ending(facts.pod, facts.life, facts.ending)
 
     def _say_ending(self, pod: Pod, life: LifeState, ending: Ending | None) -> None:
         if self._node is None or not life.is_ending:

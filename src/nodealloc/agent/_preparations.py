@@ -41,7 +41,9 @@ def preparations_of(
     found: list[Preparation] = []
     if admission is not None:
         why = "nothing is made for a pod that may not come in"
-        found.append(Preparation(name="admission", why=why, by=admission, wakes=admission.room))
+        found.append(
+            Preparation(name="admission", why=why, by=admission, wakes=admission.room, in_order=True)
+        )
     if folders is not None:
         found.append(Preparation(name="folders", why="volumes lie in the pod's own directory", by=folders))
     if cgroups is not None:

@@ -80,6 +80,10 @@ class StaticPodSink:
             self._hidden.pop(uid, None)
             self._shown.add(uid)
         self._sink.told(uid, status)
+        if uid not in self._sources.pods:  # gone meanwhile, and told so before this
+            with self._lock:
+                self._hidden.pop(uid, None)
+            self._hide(uid)
 
     def gone(self, uid: str, /) -> None:
         """See `Sink.gone`."""

@@ -47,6 +47,8 @@ _OLD_PROFILES: Final = {
     ProfileType.RUNTIME_DEFAULT: "runtime/default",
     ProfileType.UNCONFINED: "unconfined",
 }
+_LONGEST_GRACE_S: Final = 1e9
+"""Containerd counts nanoseconds in 63 bits: some graces of centuries would be over at once."""
 _TRANSPORTS: Final = {Transport.TCP: wire.TCP, Transport.UDP: wire.UDP, Transport.SCTP: wire.SCTP}
 
 
@@ -171,8 +173,9 @@ def _security(config: ContainerConfig, sandbox: SandboxConfig) -> wire.LinuxCont
 
 
 def encode_stop(container_id: str, grace_s: float, /) -> bytes:
-    """A container that is to end; whole seconds, never less than asked for."""
-    seconds = -int(-max(0.0, _finite("stop_container: grace_s", grace_s)) // 1)
+    """A container that is to end; whole seconds, never less than asked for, but for decades."""
+    asked_s = min(max(0.0, _finite("stop_container: grace_s", grace_s)), _LONGEST_GRACE_S)
+    seconds = -int(-asked_s // 1)
     return wire.StopContainerRequest(container_id=container_id, timeout=seconds).SerializeToString()
 
 

@@ -86,7 +86,7 @@ class Holdings:
 
     def __init__(self, empty: Snapshot, view: NodeView, store: Store) -> None:
         self._turn = threading.Lock()
-        self._line = threading.Lock()
+        self._line = threading.RLock()  # an advisor changes the node while a decision asks it
         self._store = store
         self._held = Held(snapshot=empty, view=view)
         self._set_aside: Mapping[str, Checkpoint] = {}
@@ -100,6 +100,8 @@ class Holdings:
         self,
         decide: Callable[[Held], tuple[T, Change | None]],
         alone: Callable[[Held], tuple[T, Change | None]] | None = None,
+        *,
+        line_s: float = _LINE_S,
     ) -> T:
         """Decide, remember, hold; the decision's answer.
 
@@ -108,11 +110,12 @@ class Holdings:
                 change; called more than once where others change something.
             alone: The same where nobody else can change anything meanwhile; it
                 must not wait for anybody. `decide` where it is None.
+            line_s: How long it waits for decisions begun before it.
 
         Raises:
             RetryableError: The store could not be written; what is held is as before.
         """
-        is_next = self._line.acquire(timeout=_LINE_S)
+        is_next = self._line.acquire(timeout=line_s)
         try:
             return self._settled(decide, alone)
         finally:

@@ -38,6 +38,9 @@ FORMATS: Final[Formats] = {
     **dict.fromkeys((f"{ROW}.*", f"{SET_ASIDE}.*"), JsonCheckpoint.unmarshal),
 }
 """What a store has to be opened with to serve a `NodeAllocator`."""
+_BRIEF_S: Final = 0.02
+"""So long a change of the view alone waits for decisions begun before it: agents make it on the thread of
+their passes, and an advisor that one of those asks may hang."""
 
 
 @typed_methods
@@ -48,8 +51,8 @@ class NodeAllocator:
     durable, and after any exception the node holds what it held before the
     call. Decisions are made on a snapshot and committed where nothing that they
     rest on has changed since, else made again; reading never waits. The runtime
-    and the advisor are called while nobody is kept out: one that hangs holds up
-    its own caller alone.
+    and the advisor are called while nobody is kept out: an advisor that hangs holds
+    up its own caller, and whoever changes something meanwhile for half a second.
 
     ```text
        start() ─▶ StartReport ─▶ accept()? ─▶ the runtime answers ─▶ admit() · release()
@@ -355,7 +358,7 @@ class NodeAllocator:
         Raises:
             ConfigurationError: It has other pods than before.
         """
-        return self._holdings.settle(lambda held: self._decisions.viewed(held, change))
+        return self._holdings.settle(lambda held: self._decisions.viewed(held, change), line_s=_BRIEF_S)
 
     @typed
     def mark_ending(self, pod: Pod | str, /) -> None:
@@ -367,7 +370,7 @@ class NodeAllocator:
             pod: Its uid; an unknown one changes nothing. The pod itself, if it may run without
                 having been admitted here: it holds no grants, and what it requests counts.
         """
-        self._holdings.settle(lambda held: self._decisions.ending(held, pod))
+        self._holdings.settle(lambda held: self._decisions.ending(held, pod), line_s=_BRIEF_S)
 
     def _loaded(self, held: Held) -> tuple[StartReport, Change]:
         return self._decisions.loaded(held, load(held.snapshot, self._store.read()))

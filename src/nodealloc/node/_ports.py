@@ -82,7 +82,7 @@ class Advisor(Protocol):
     def ask(self, outcome: Snapshot, /) -> bool:
         """Get answers that the decision lacked; True when deciding again makes sense.
 
-        May be slow: nobody else waits for it. Puts the answers into
+        May be slow: others wait for half a second at most. Puts the answers into
         the node through `NodeAllocator.alter`. Raises nothing: who does not
         answer has no opinion.
         """

@@ -27,6 +27,7 @@ from nodealloc.podlife._arrivals import Orphans
 from nodealloc.podlife._details import Acted, Detail, MakeReady
 from nodealloc.podlife._domain import Lives, Nears
 from nodealloc.podlife._facts import PodFacts, Telling
+from nodealloc.podlife._in_order import InOrder
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
 from nodealloc.podlife._record import PodRecord
@@ -50,18 +51,34 @@ Rows: TypeAlias = Callable[[str, "PodRecord | None"], "Mapping[str, JsonCheckpoi
 
 @attrs.frozen(kw_only=True, eq=False)
 class EngineParts:
-    """What all engines run on; `take_up_s` is of lives: one that waits for its turn is not lost."""
+    """What all engines run on; `take_up_s` is of lives: one that waits for its turn is not lost.
+
+    `in_order` is there with threads of one's own: calls of others may run in any order, on one thread.
+    """
 
     executor: Executor
     clock: Clock
     observer: Observer | None = None
     take_up_s: float | None = None
+    in_order: InOrder | None = None
 
     @classmethod
-    def of(cls, executor: Executor | None, clock: Clock | None, observer: Observer | None, /) -> EngineParts:
+    def of(
+        cls,
+        executor: Executor | None,
+        clock: Clock | None,
+        observer: Observer | None,
+        /,
+        *,
+        preparations: Sequence[Preparation],
+    ) -> EngineParts:
         """With threads of their own, and the clock of this machine, where none is given."""
+        threads = _threads() if executor is None else executor
+        parts = [] if executor is not None else [one.name for one in preparations if one.in_order]
+        in_order = InOrder(threads, part=parts[0]) if parts else None
         return cls(
-            executor=_threads() if executor is None else executor,
+            executor=in_order or threads,
+            in_order=in_order,
             take_up_s=None if executor is None else 60.0,
             clock=SystemClock() if clock is None else clock,
             observer=observer,

@@ -92,7 +92,8 @@ class PodLives(Group):
         facts: An empty world for `facts`, for those who have to know it before; None to make one.
         credentials: As whom images are fetched; None for as nobody.
         executor: Runs calls; by default a thread for each, but for sandboxes and containers that are
-            started, of which twice as many as there are CPUs go at once.
+            started, of which twice as many as there are CPUs go at once. One that is given has no order
+            of its own for preparations that are `in_order`.
         clock: Time for graces, back-off and deadlines.
         now: This moment, for what outlives a boot; its monotonic part is that of `clock`.
         observer: Is told of progress.
@@ -104,7 +105,7 @@ class PodLives(Group):
         needs: What has to be driven as well: the watch, and the sources.
 
     Raises:
-        ConfigurationError: Two preparations have one name.
+        ConfigurationError: Two preparations have one name, or both are to be made ready in order.
     """
 
     @typed
@@ -141,7 +142,7 @@ class PodLives(Group):
         self._now, self._watch, self._listings = now, watch, Listings(watch)
         rows = RememberedPods(self._worlds, rules, now)
         rows.take_over(remembered or {})
-        shared = EngineParts.of(executor, clock, observer)
+        shared = EngineParts.of(executor, clock, observer, preparations=preparations)
         performer = Performer(
             runtime,
             watch,
@@ -154,6 +155,7 @@ class PodLives(Group):
             policy=policy,
             rules=rules,
             credentials=credentials,
+            in_order=shared.in_order,
         )
         nears = nears_of(
             self._worlds,
@@ -297,4 +299,9 @@ def _check_names(preparations: Sequence[Preparation]) -> None:
     if twice:
         raise ConfigurationError(
             f"preparations {', '.join(twice)} stand there twice; a name is remembered, so give each its own"
+        )
+    ordered = [one.name for one in preparations if one.in_order]
+    if len(ordered) > 1:
+        raise ConfigurationError(
+            f"preparations {', '.join(ordered)} are all `in_order`; one part is, such as admission"
         )

@@ -39,6 +39,7 @@ from nodealloc.podlife._details import (
 from nodealloc.podlife._failing import CannotStartError, not_done
 from nodealloc.podlife._heeding import NotHeededError, asked_again
 from nodealloc.podlife._images import CredentialSource, FailedPulls, ImageFetcher
+from nodealloc.podlife._in_order import InOrder
 from nodealloc.podlife._listings import Listings, seen_within_s
 from nodealloc.podlife._look import StartFailure, later
 from nodealloc.podlife._ports import Configures, HookCall, HookRunner, PodRuntime, Preparation, Provided
@@ -51,7 +52,7 @@ from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podlife._worlds import Worlds
 from nodealloc.podspec import Container, Pod, is_static
 from nodealloc.runtime import NameReservedError, NoSuchRecordError, PodKnown, PodReport, RuntimeWatch
-from nodealloc.verdicts import NotYet, Refused
+from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = ["Performer"]
 
@@ -73,6 +74,7 @@ class Performer:
         policy: How patient to be.
         rules: `keeps_deadline`.
         credentials: As whom images are fetched; None for as nobody.
+        in_order: Who waits for pods that came before; None where nobody does.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Performer:
         policy: LifePolicy,
         rules: Rules,
         credentials: CredentialSource | None = None,
+        in_order: InOrder | None = None,
     ) -> None:
         self._runtime = runtime
         self._watch = watch
@@ -100,6 +103,7 @@ class Performer:
         self._clock = clock
         self._policy = policy
         self._rules = rules
+        self._in_order = in_order
         self._pulls = PullCalls(
             ImageFetcher(runtime, at_once=policy.pulls_at_once, credentials=credentials),
             FailedPulls(policy.pulls),
@@ -221,7 +225,7 @@ class Performer:
         provided: dict[str, object] = {}
         for name in detail.names:
             try:
-                answer = prepared(name, self._parts[name].make_ready(detail.pod, cancel))
+                answer = self._prepared(name, detail.pod, cancel)
             except Exception:
                 if not ready:
                     raise
@@ -240,6 +244,12 @@ class Performer:
                 provided.pop(ready.pop(), None)  # it is asked again, and this with it
                 return Acted(ready=tuple(ready), provided=provided, not_yet=waits)
         return Acted(ready=tuple(ready), provided=provided)
+
+    def _prepared(self, name: str, pod: Pod, cancel: Cancel) -> Admitted | Provided | NotYet | Refused:
+        if self._in_order is None or name != self._in_order.part:
+            return prepared(name, self._parts[name].make_ready(pod, cancel))
+        with self._in_order.turn(pod.uid):
+            return prepared(name, self._parts[name].make_ready(pod, cancel))
 
     def _unmakeable(self, detail: MakeReady, provided: Mapping[str, object]) -> NotYet | None:
         """Why the form that comes would get no sandbox: what runs is not ended for it."""

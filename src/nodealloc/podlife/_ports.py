@@ -123,12 +123,16 @@ class Preparation:
         why: Why it has its place in the order, for people.
         by: Who makes it ready.
         wakes: A world by pod uid; a change there asks again at once who said `NotYet`.
+        in_order: Whether pods that come are asked for one after the other, in the order in which they were
+            put, so that of two that do not fit together the first has it; others then wait up to 1 s. For
+            at most one part that answers at once, and where `PodLives` has threads of its own.
     """
 
     name: str = attrs.field(validator=filled)
     why: str
     by: Preparer
     wakes: World[str, object] | None = None
+    in_order: bool = False
 
 
 class Configures(Protocol):

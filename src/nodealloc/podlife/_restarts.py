@@ -66,7 +66,8 @@ class RestartBackOff:
     """How long a container that ended waits before it starts again.
 
     The first end starts it at once; each further one doubles the delay, counted
-    from the end.
+    from the end, or from when it is seen where it came while nobody looked: its own time is one of a
+    wall clock, which may have been set since.
 
     Attributes:
         base_s: Delay after the first restart, in seconds.

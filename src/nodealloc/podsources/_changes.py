@@ -99,12 +99,20 @@ class MergedUpdates:
         return self.heard >= names_in("MergedUpdates.has_heard: sources", sources)
 
     def by_uid(self) -> Mapping[str, Pod]:
-        """Every pod of every source; of two with one uid that of the source whose name comes first."""
+        """Every pod of every source; of two with one uid that of the source whose name comes first.
+
+        Those of one source in the order of their age, the oldest first, as a kubelet admits them.
+        """
         found: dict[str, Pod] = {}
         for source in sorted(self.pods):
-            for uid, pod in self.pods[source].items():
+            # All times of an API server are of one form, so that texts are in their order.
+            for uid, pod in sorted(self.pods[source].items(), key=_made):
                 found.setdefault(uid, pod)
         return found
+
+
+def _made(entry: tuple[str, Pod]) -> str:
+    return entry[1].creation_timestamp
 
 
 @attrs.frozen(kw_only=True)

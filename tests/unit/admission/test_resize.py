@@ -117,6 +117,36 @@ def test_a_pod_that_is_not_there_is_not_resized() -> None:
         resized(pod("1", "1Gi"), view.without("db"), before)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((2, 5), (5, 2)), ((5, 2), (2, 5)), ((1, 2, 4), (2, 4, 1)), ((4, 1, 2), (2, 4, 1))],
+)
+def test_what_one_container_gives_back_another_may_have(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    """Whichever of them comes first in the manifest: the pod asks for no more than it has."""
+    pods = [
+        Pod(
+            uid="db",
+            containers=tuple(
+                Container(name=f"c{number}", requests=amounts, limits=amounts)
+                for number, cpus in enumerate(counts)
+                for amounts in (resources({"cpu": cpus, "memory": "1Gi"}),)
+            ),
+        )
+        for counts in (before, after)
+    ]
+    cpus = CpuAllocator(policy=StaticPolicy.of(MACHINE, reserved=1, resizable=True))
+    placed = admit(Snapshot.of(MACHINE, allocators=[cpus]), pods[0])
+    assert isinstance(placed, Placed)
+    view = NodeView(name="n1", allocatable=resources({"cpu": 7, "memory": "16Gi", "pods": 9}))
+    done = resized(pods[1], view.with_pod(PodOnNode.of(pods[0])), placed.snapshot)
+    assert isinstance(done, Placed), done
+    held = [done.snapshot[CpuAllocator].cpus_of(Owner("db", f"c{one}")) for one in range(len(after))]
+    assert tuple(map(len, held)) == after
+    assert len(set().union(*held)) == sum(after)
+
+
 def with_init(*, init: str, app: str, cpu: str = "2") -> Pod:
     """A pod of an init container and a main one."""
 

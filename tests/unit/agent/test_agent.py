@@ -546,6 +546,26 @@ def test_a_pod_that_is_no_more_leaves_nothing_behind(tmp_path: Path) -> None:
     assert node.sink.of("web")[-1] is None
 
 
+def test_who_raises_when_a_pod_is_gone_keeps_nobody_from_hearing_of_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What went at the same moment was told to nobody, and what it had left stayed."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("bad"), pod("web")]
+    node.after(1)
+    heard: list[str] = []
+
+    def gone(uid: str) -> None:
+        heard.append(uid)
+        if uid == "bad":
+            raise OSError("no room")
+
+    Agent(lives=node.lives, gone=gone)
+    node.lives.facts.replace({})
+    assert heard == ["bad", "web"]
+    assert "following pod bad raised" in caplog.text
+
+
 def test_a_restart_goes_on_with_what_was_remembered(tmp_path: Path) -> None:
     """The same container runs, its verdict stands, it is told nothing new, and once more all is known."""
     node = Node(tmp_path)
@@ -832,6 +852,27 @@ def test_that_a_static_pod_is_gone_is_told_though_its_sink_failed_once(tmp_path:
     listed.fails = False
     sink.gone("web")
     assert listed.of("web").count(None) == 1
+
+
+def test_a_static_pod_whose_manifest_goes_while_it_is_told_is_gone(tmp_path: Path) -> None:
+    """That it is gone was told before, on another thread; it had stayed in the list for ever."""
+    node = Node(tmp_path)
+    listed = FakeSink()
+    sink = StaticPodSink(listed, node.lives, node.sources, clock=node.clock)
+    node.source.pods = [pod("web")]
+    node.after(3)
+
+    def goes(_uid: str) -> None:
+        listed.before = lambda _: None
+        node.sources.pods.drop("web")
+
+    listed.before = goes
+    running = PodStatus(phase=PodPhase.RUNNING)
+    sink.told("web", running)
+    assert listed.of("web") == [None, running, None]
+    sink.told("web", PodStatus(phase=PodPhase.FAILED))
+    sink.gone("web")
+    assert listed.of("web") == [None, running, None]
 
 
 @pytest.mark.parametrize(("away_s", "again"), [(1.5, [PodPhase.FAILED]), (4.0, [])])

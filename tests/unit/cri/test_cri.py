@@ -439,6 +439,15 @@ def test_what_is_asked_for_is_written(peer: Peer, runtime: CriRuntime) -> None:
     assert wire.RunPodSandboxRequest.FromString(peer.asked[-1][1]).config.hostname == ""
 
 
+@pytest.mark.parametrize("grace_s", [8e9, 1e12, float(2**63 - 1)])
+def test_a_grace_of_centuries_is_asked_for_as_decades(
+    peer: Peer, runtime: CriRuntime, grace_s: float
+) -> None:
+    """No call can end after 2262, and no runtime counts more nanoseconds: such a call had ended at once."""
+    runtime.stop_container("c1", grace_s)
+    assert wire.StopContainerRequest.FromString(peer.asked[-1][1]).timeout == 10**9
+
+
 def security_of(config: ContainerConfig, box: SandboxConfig) -> wire.LinuxContainerSecurityContext:
     """What a runtime is told of a container's rights."""
     data = encode_create("s", config, box)

@@ -330,6 +330,33 @@ def test_an_advisor_that_hangs_keeps_nobody() -> None:
     assert list(node.records) == ["new"]
 
 
+def test_who_changes_the_view_does_not_wait_for_an_advisor_that_hangs() -> None:
+    """An agent says on the thread of its passes which pods end: half a second for each held up all of it."""
+    asked, goes_on = threading.Event(), threading.Event()
+
+    class Hung(FakeAdvisor):
+        def ask(self, outcome: Snapshot, /) -> bool:
+            asked.set()
+            assert goes_on.wait(LONG_S)
+            return super().ask(outcome)
+
+    node = started(MemoryStore(FORMATS))
+    old = [f"old{number}" for number in range(5)]
+    for one in old:
+        node.admit(workload(one, {}))
+    node.advise_with(Hung())
+    with beside(lambda: node.admit(workload("new", {"cpu": 2}))):
+        assert asked.wait(LONG_S)
+        began_s = time.monotonic()
+        for one in old:
+            node.mark_ending(one)
+        took_s = time.monotonic() - began_s
+        goes_on.set()
+    assert took_s < 0.4
+    assert all(node.view.pods[one].state.is_ending for one in old)
+    assert "new" in node.records
+
+
 @pytest.mark.parametrize("answers", [0, 2])
 def test_with_an_advisor_a_decision_is_made_once_more_for_each_answer(answers: int) -> None:
     """Where nothing is to be asked, once."""
@@ -341,6 +368,21 @@ def test_with_an_advisor_a_decision_is_made_once_more_for_each_answer(answers: i
     assert len(asked) == len(advisor.asked) == answers + 1
     assert isinstance(node.admit(workload("web", {"cpu": 2})), Admitted)
     assert len(advisor.asked) == answers + 1, "who is in already is not asked about"
+
+
+def test_an_advisor_that_puts_its_answers_into_the_node_waits_for_nobody() -> None:
+    """It did so behind the very decision that it was asked for: half a second for each question."""
+
+    class Answering(FakeAdvisor):
+        def ask(self, outcome: Snapshot, /) -> bool:
+            flip(node)
+            return super().ask(outcome)
+
+    node = started(MemoryStore(FORMATS))
+    node.advise_with(Answering(2))
+    began_s = time.monotonic()
+    assert isinstance(node.admit(workload("web", {"cpu": 2})), Admitted)
+    assert time.monotonic() - began_s < 0.4
 
 
 def test_an_advisor_that_never_rests_is_asked_eight_times() -> None:
@@ -420,12 +462,12 @@ def test_two_changes_of_one_record_lose_neither() -> None:
 
 def test_what_was_touched_since_the_runtime_was_asked_is_not_stale() -> None:
     """It may have been started after the answer, which does not list it."""
-    node: NodeAllocator
+    nodes: list[NodeAllocator] = []  # none yet where it is asked while one starts
 
     class Late(FakeRuntime):
         def running(self) -> Sequence[RunningContainer]:
             found = super().running()
-            if "bound" in node.records:
+            for node in nodes:
                 node.before_start(Owner("bound", "app-0"), "1")
                 node.admit(workload("admitted", {"cpu": 2}))
             return found
@@ -433,6 +475,7 @@ def test_what_was_touched_since_the_runtime_was_asked_is_not_stale() -> None:
     node = started(MemoryStore(FORMATS), runtime=Late())
     for name in ("bound", "stale"):
         node.admit(workload(name, {"cpu": 2}))
+    nodes.append(node)
     assert node.release_stale(()) == ("stale",)
     assert sorted(node.records) == ["admitted", "bound"]
 

@@ -941,6 +941,26 @@ def test_nothing_is_ready_before_everybody_was_told_of_the_last_source() -> None
     assert (was_ready, sources.is_ready(), set(watch.take())) == ([False], True, {"u"})
 
 
+def test_pods_of_one_answer_come_by_their_age() -> None:
+    """A kubelet admits those of an update in that order; those of one age in the order of their source."""
+    made = {
+        "young": "2026-01-02T00:00:00Z",
+        "b": "2026-01-01T00:00:00Z",
+        "a": "2026-01-01T00:00:00Z",
+        "static": "",
+    }
+    pods = [
+        Pod(uid=uid, name=uid, creation_timestamp=at, containers=(Container(name="app"),))
+        for uid, at in made.items()
+    ]
+    clock, executor = VirtualClock(), ManualExecutor()
+    sources = PodSources({"api": FakeSource(pods)}, executor=executor, clock=clock)
+    watch = sources.pods.watch()
+    sources.run_until_quiet()
+    executor.run_all()
+    assert list(watch.take()) == ["static", "b", "a", "young"]
+
+
 def test_a_failing_source_keeps_what_it_said_last() -> None:
     """Its error is in `answers`, its pods stay; unsynced answers change nothing."""
     pod = Pod(uid="u", name="web", containers=(Container(name="app"),))
