@@ -133,8 +133,11 @@ class StaticPodSink:
             if since_s is None or last is None or self._clock.monotonic_s() - since_s > _FORGOTTEN_S:
                 return
             self._hidden.pop(uid, None)
+        told: PodStatus | None = None
         try:
-            self._sink.told(uid, last)
+            while last is not None and last is not told:  # newer than that may have been told meanwhile
+                self._sink.told(uid, last)
+                told, last = last, self._last.get(uid)
         except (NodeallocError, OSError):  # told when it changes next
             with self._lock:
                 self._hidden[uid] = since_s

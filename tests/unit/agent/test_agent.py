@@ -875,6 +875,28 @@ def test_a_static_pod_whose_manifest_goes_while_it_is_told_is_gone(tmp_path: Pat
     assert listed.of("web") == [None, running, None]
 
 
+def test_a_static_pod_that_is_put_back_as_it_ends_is_listed_as_ended(tmp_path: Path) -> None:
+    """What it was last is told on another thread than what it is now, and perhaps behind that."""
+    node = Node(tmp_path)
+    listed = FakeSink()
+    sink = StaticPodSink(listed, node.lives, node.sources, clock=node.clock)
+    running, ended = PodStatus(phase=PodPhase.RUNNING), PodStatus(phase=PodPhase.FAILED)
+    node.source.pods = [pod("web")]
+    node.after(3)
+    sink.told("web", running)
+    there = node.sources.pods.get("web")
+    assert there is not None
+    node.sources.pods.drop("web")
+
+    def ends(_uid: str) -> None:
+        listed.before = lambda _: None
+        sink.told("web", ended)
+
+    listed.before = ends
+    node.sources.pods.put("web", there)
+    assert listed.statuses["web"] == ended
+
+
 @pytest.mark.parametrize(("away_s", "again"), [(1.5, [PodPhase.FAILED]), (4.0, [])])
 def test_a_static_pod_that_is_put_back_is_listed_as_it_was_last(
     tmp_path: Path, away_s: float, again: list[PodPhase]
