@@ -284,6 +284,22 @@ def test_an_end_by_a_pods_own_deadline_begins_before_its_deletion_is_read(
         scene.ends(made, 29.0)
 
 
+@pytest.mark.parametrize("was_asked", [True, False])
+def test_who_has_made_room_is_asked_again_though_it_is_told_to_be_ready(was_asked: bool) -> None:
+    """Whoever is told hangs, the wait for it is over, and its deletion leaves less time."""
+    scene = Scene()
+    scene.environment.events.listen(ReadyFallsFirst(scene.environment).heard)
+    scene.wants()
+    made = scene.runs()
+    scene.told(ready=True)
+    if was_asked:
+        scene.ends(made, 29.0)
+    scene.deleted(grace_s=20.0)
+    scene.clock.advance(0.2)
+    with contextlib.nullcontext() if was_asked else pytest.raises(AssertionError, match="told to be ready"):
+        scene.ends(made, 19.8)
+
+
 @pytest.mark.parametrize("comes", [True, False])
 def test_who_comes_meanwhile_may_make_another_victim_needed(comes: bool) -> None:
     """The first one that was chosen would have stayed, had the second been chosen at once: nobody knew."""
