@@ -49,7 +49,7 @@ def identity(path: str | Path, /) -> tuple[int, int, bytes] | None:
     """What stands at a path (`standing`); None for nothing, and where nobody can tell."""
     try:
         return standing(path)
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 
@@ -76,7 +76,10 @@ def standing(path: str | Path, /) -> tuple[int, int, bytes]:
 
 def too_long(path: str | Path, /) -> str:
     """Why nobody can dial this path, in words; "" when it is short enough."""
-    length = len(os.fsencode(path))
+    try:
+        length = len(os.fsencode(path))
+    except UnicodeEncodeError:  # no path at all; nothing can be there
+        return ""
     if length <= MAX_PATH_BYTES:
         return ""
     return (
@@ -92,7 +95,7 @@ def is_served(path: str | Path, /) -> bool:
             caller.connect(os.fspath(path))
         except BlockingIOError:  # it listens and has more callers than it takes at once
             return True
-        except OSError:
+        except (OSError, ValueError):
             return False
     return True
 
@@ -116,7 +119,7 @@ def listener(path: str | Path, /) -> int:
         try:
             caller.connect(os.fspath(path))
             credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        except OSError:
+        except (OSError, ValueError):
             return NOBODY
     process = int(_CREDENTIALS.unpack(credentials)[0])
     return 0 if process == 1 else process
@@ -130,6 +133,8 @@ def seen_at(path: str | Path, /) -> str:
         return "nothing is there"
     except OSError as error:
         return os.strerror(error.errno or 0)
+    except ValueError as error:  # a zero byte, or half a character
+        return f"nothing can be there: {error}"
     if not stat.S_ISSOCK(mode):
         return f"{_KINDS.get(stat.S_IFMT(mode), 'something else')} is there, no socket"
     if not is_served(path):

@@ -12,6 +12,7 @@ from nodealloc.dsw_asw import (
     BackOff,
     Cancel,
     Done,
+    InlineExecutor,
     Outcome,
     Plan,
     Reconciler,
@@ -226,3 +227,60 @@ class Chaos(RuleBasedStateMachine):
 
 TestChaos = Chaos.TestCase
 TestChaos.settings = settings(stateful_step_count=30)
+
+
+class Twins:
+    """Names of one key, each a subject of its own; they share a scope and a verb; each comes in the end."""
+
+    def __init__(self, clock: VirtualClock, fails: tuple[int, ...]) -> None:
+        self.clock = clock
+        self.fails = fails
+        self.tried: dict[int, list[float]] = {name: [] for name in range(len(fails))}
+
+    def plan(self, view: View[str, int, frozenset[int], int], /) -> Plan[frozenset[int], int]:
+        """Fetch what is not there."""
+        lacking = [name for name in self.tried if name not in (view.have or ())]
+        return Plan(
+            steps=[Step(scope=("shared",), verb="fetch", detail=name, subject=name) for name in lacking]
+        )
+
+    def perform(self, step: Step[int], _cancel: Cancel, /) -> None:
+        """Fail as often as it is to."""
+        tried = self.tried[step.detail]
+        tried.append(self.clock.monotonic_s())
+        if len(tried) <= self.fails[step.detail]:
+            raise OSError("not yet")
+
+    def settled(
+        self, have: frozenset[int] | None, step: Step[int], outcome: Outcome[None], /
+    ) -> frozenset[int] | None:
+        """What came is there."""
+        return (have or frozenset()) | {step.detail} if isinstance(outcome, Done) else have
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5).map(tuple))
+def test_what_fails_for_one_subject_is_no_other_ones_wait(fails: tuple[int, ...]) -> None:
+    """Each is tried as often as if it were alone, and after each failure waits its own back-off."""
+    clock = VirtualClock()
+    began_s = clock.monotonic_s()
+    twins = Twins(clock, fails)
+    wanted: World[str, int] = World("wanted")
+    policy = BackOff(initial_s=1.0)
+    engine = Reconciler(
+        twins,
+        desired=wanted,
+        actual=World[str, frozenset[int]]("there"),
+        executor=InlineExecutor(),
+        clock=clock,
+        back_off=policy,
+        resync_s=None,
+    )
+    wanted.put("key", 1)
+    engine.run_until_quiet()
+    while (wait_s := engine.seconds_to_next()) is not None:
+        clock.advance(wait_s)
+        engine.run_until_quiet()
+    for name, times in enumerate(fails):
+        waits = [policy.after(tries) for tries in range(1, times + 1)]
+        assert [at_s - began_s for at_s in twins.tried[name]] == [sum(waits[:at]) for at in range(times + 1)]
+    assert engine.failures("key") == ()

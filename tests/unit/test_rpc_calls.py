@@ -12,9 +12,13 @@ import pytest
 
 from nodealloc import _sockets
 from nodealloc._futures import then
+from nodealloc._proto import pluginregistration_v1_pb2 as wire
+from nodealloc._rpc.caller import Caller
+from nodealloc._rpc.errors import CallUnavailableError
 from nodealloc._rpc.places import Places
 from nodealloc.devices.plugins._silent_processes import SilentProcessError, SilentProcesses
 from nodealloc.errors import ConfigurationError
+from nodealloc.pluginreg import GrpcRegistration, RegistrationUnavailableError
 from nodealloc.testing.dsw_asw import VirtualClock
 
 # Who is next.
@@ -146,6 +150,24 @@ def test_who_listens_is_known_without_a_word(tmp_path: Path) -> None:
         assert _sockets.listener(path) == os.getpid()
         assert _sockets.listener(path) == _sockets.NOBODY, "one caller waits there, and no more may"
     assert _sockets.listener(path) == _sockets.NOBODY
+
+
+@pytest.mark.parametrize("path", ["/run/a\0b.sock", "/run/\ud800.sock"])
+def test_where_no_file_can_be_nobody_answers(path: str) -> None:
+    """A path with a zero byte, or with half a character, is the room's own error like any other."""
+    assert not _sockets.is_served(path)
+    assert _sockets.listener(path) == _sockets.NOBODY
+    assert _sockets.identity(path) is None
+    caller = Caller(path, wire.DESCRIPTOR, "Registration", largest_bytes=100)
+    for call in (
+        lambda: caller.call("GetInfo", b"", 0.1),
+        lambda: caller.address("GetInfo", 0.0),
+        lambda: caller.stream("GetInfo"),
+    ):
+        with pytest.raises(CallUnavailableError, match="nothing can be there"):
+            call()
+    with pytest.raises(RegistrationUnavailableError, match="nothing can be there"):
+        GrpcRegistration().info(path)
 
 
 def test_a_process_that_answers_nothing_is_left_alone_for_a_while() -> None:

@@ -220,8 +220,8 @@ class Inventory:
         generation: Of the registration that is current; grows with each.
         devices: As the plugin last said; unhealthy all while it is lost.
         options: What the plugin wants to be asked.
-        settled: Whether this registration has listed a device so far; some
-            plugins start with an empty list.
+        settled: Whether this registration has listed a device so far, or none for
+            a grace period; some plugins start with an empty list.
         since_s: When the phase began, on the caller's monotonic clock.
         trouble: Why the plugin is not serving, or "".
     """
@@ -274,15 +274,23 @@ class Inventory:
         return attrs.evolve(self._moved(PluginEvent.ENDED, now_s), devices=dark, trouble=trouble)
 
     def aged(self, *, now_s: float, grace_s: float) -> Inventory:
-        """After the clock moved: gone once the grace period is over."""
+        """After the clock moved: gone once its grace period is over, or settled without any device."""
         ends_s = self.grace_ends_s(grace_s)
         if ends_s is None or now_s < ends_s:
             return self
+        if self._is_bare:
+            return attrs.evolve(self, settled=True)
         return attrs.evolve(self._moved(PluginEvent.GRACE_OVER, now_s), devices=DeviceList())
 
     def grace_ends_s(self, grace_s: float, /) -> float | None:
         """When its grace period is over, on the caller's monotonic clock; None while none runs."""
-        return self.since_s + grace_s if DEVICE_LIFE.takes(self.phase, PluginEvent.GRACE_OVER) else None
+        runs = self._is_bare or DEVICE_LIFE.takes(self.phase, PluginEvent.GRACE_OVER)
+        return self.since_s + grace_s if runs else None
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether it serves, and has listed nothing so far."""
+        return self.phase is Phase.SERVING and not self.settled
 
     def _moved(self, event: PluginEvent, now_s: float) -> Inventory:
         phase = DEVICE_LIFE.after(self.phase, event)

@@ -217,7 +217,9 @@ class Begun(Generic[K, W, H, S, R]):
             until_s = outcome.ended_s + outcome.again_after_s
         if not moved or until_s is not None:
             with self._bookkeeping.lock:
-                self._bookkeeping.rests.add(operation.key, operation.step, until_s, spared=moved)
+                self._bookkeeping.rests.add(
+                    operation.key, operation.step, until_s, outcome.ended_s, spared=moved
+                )
 
 
 _KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
 from nodealloc._back_off import BackOff
 from nodealloc.dsw_asw._due_keys import DueKeys
-from nodealloc.dsw_asw._failures import Failures, RestingSteps
-from nodealloc.dsw_asw._steps import Failure, Step, StepScope
+from nodealloc.dsw_asw._failures import Failures, Name, RestingSteps, name_of
+from nodealloc.dsw_asw._steps import Failure, Step
 from nodealloc.dsw_asw._timers import Timer, Timers
 
 __all__ = ["Bookkeeping"]
@@ -38,7 +38,7 @@ class Bookkeeping(Generic[K]):
         self.rests = RestingSteps[K]()
         self._resync_s = resync_s
         self._looks: dict[K, Timer] = {}
-        self._held: dict[K, dict[tuple[StepScope, str], tuple[Timer, Timer]]] = {}
+        self._held: dict[K, dict[Name, tuple[Timer, Timer]]] = {}
 
     def begin(self, due_keys: DueKeys[K], now_s: float) -> None:
         """Start with what is due."""
@@ -96,8 +96,8 @@ class Bookkeeping(Generic[K]):
             failure = self.failures.add(key, step, error, now_s, after_s)
             expires_s = failure.due_s + self.failures.keeps_s()
             held = self._held.setdefault(key, {})
-            self._cancel(held.pop((step.scope, step.verb), None))
-            held[step.scope, step.verb] = (
+            self._cancel(held.pop(name_of(step), None))
+            held[name_of(step)] = (
                 self.timers.add(failure.due_s, partial(self.due_keys.add, (key,))),
                 self.timers.add(expires_s, partial(self._expire, key, failure)),
             )
@@ -107,14 +107,29 @@ class Bookkeeping(Generic[K]):
         """Whether any step of a key failed and was not made good."""
         return key in self._held
 
-    def forget_step(self, key: K, step: Step[object]) -> None:
-        """The step succeeded."""
+    def forget_superseded(
+        self, key: K, planned: Sequence[Step[object]], busy: Iterable[Step[object]]
+    ) -> None:
+        """A plan asks for the same as what failed, for other subjects alone: nobody waits for that failure.
+
+        A domain may leave out of its plan what waits for a step that runs: that is still to be done.
+        """
+        names = {(step.scope, step.verb) for step in planned}.difference(
+            (step.scope, step.verb) for step in busy
+        )
+        kept = {name_of(step) for step in planned}
+        for failure in self.failures.of_key(key):
+            if (failure.scope, failure.verb) in names and name_of(failure) not in kept:
+                self.forget_step(key, failure)
+
+    def forget_step(self, key: K, step: Step[object] | Failure) -> None:
+        """The step succeeded, or is not asked for any more."""
         if key not in self._held:
             return
         with self.lock:
             self.failures.forget_step(key, step)
             held = self._held.get(key, {})
-            self._cancel(held.pop((step.scope, step.verb), None))
+            self._cancel(held.pop(name_of(step), None))
             if not held:
                 self._held.pop(key, None)
 
@@ -141,7 +156,7 @@ class Bookkeeping(Generic[K]):
     def _expire(self, key: K, failure: Failure) -> None:
         self.failures.expire(key, failure)
         held = self._held.get(key, {})
-        held.pop((failure.scope, failure.verb), None)
+        held.pop(name_of(failure), None)
         if not held:
             self._held.pop(key, None)
 

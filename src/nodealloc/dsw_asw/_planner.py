@@ -87,6 +87,7 @@ class Planner(Generic[K, W, H, S, R]):
             return
         if self._bookkeeping.has_failures(key):
             self._bookkeeping.forget_step(key, _planning(key))
+            self._bookkeeping.forget_superseded(key, plan.steps, [one.step for one in running])
         self._bookkeeping.look_again(key, plan.again_at_s, turn.now_s)
         turn.plans.append((key, plan))
 

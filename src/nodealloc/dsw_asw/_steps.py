@@ -62,7 +62,8 @@ class Step(Generic[S_co]):
             counts as uncertain, and the call is asked to stop; None waits for ever.
         subject: For whom it is done. A failure holds off further tries for the
             same subject alone: give it a generation, and a pod that was removed
-            and added again starts afresh.
+            and added again starts afresh. Two steps of one plan that share scope and verb need
+            a subject each: what failed or rests of the one then holds off the other no more.
         may_change_nothing: `Done` may leave the record as it is: a probe that
             succeeds for the thousandth time. The step then rests until the
             `again_at_s` of its plan, or until somebody else changes a record; what

@@ -249,6 +249,21 @@ def test_an_empty_first_list_means_not_yet() -> None:
     assert answer.after_s == 7.0
 
 
+def test_empty_lists_for_a_grace_period_mean_no() -> None:
+    """A plugin that lists none for so long has none; further lists of none begin no other period."""
+    empty = Inventory(resource=GPU).registered(1, now_s=0.0)
+    for now_s in (0.0, 200.0):
+        empty = empty.listed(1, DeviceList(), PluginOptions(), now_s=now_s)
+    early, late = (empty.aged(now_s=now_s, grace_s=300.0) for now_s in (299.0, 300.0))
+    answer = DeviceAllocator().with_inventory(early).allocate(claim("c", 1), ANY)
+    assert isinstance(answer, NotYet)
+    answer = DeviceAllocator().with_inventory(late).allocate(claim("c", 1), ANY)
+    assert isinstance(answer, Shortfall)
+    assert answer.detail.endswith("there is none here; ask another node")
+    again = late.registered(2, now_s=400.0).listed(2, DeviceList(), PluginOptions(), now_s=400.0)
+    assert not again.aged(now_s=699.0, grace_s=300.0).settled
+
+
 def test_an_empty_later_list_means_no() -> None:
     """A plugin that has listed devices and has none now is short of them."""
     empty = listed(Device("a")).listed(1, DeviceList(), PluginOptions(), now_s=0.0)

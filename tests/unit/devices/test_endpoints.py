@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -119,6 +119,72 @@ def test_a_plugin_that_another_replaced_while_it_was_called_is_not_taken_for_tha
             newer.set_devices([Device("d")])
             healthy(plugins, 1)
             assert not plugins._keeper.current().inventories[GPU].options.pre_start_required
+
+
+class Quiet(FakePlugin):
+    """A plugin whose first list has to be let go."""
+
+    def __init__(self, devices: list[Device]) -> None:
+        super().__init__(devices)
+        self.go_on = threading.Event()
+        self.is_closed = False
+
+    def lists(self) -> Iterator[Sequence[Device]]:
+        """See `PluginWatch`."""
+        self.go_on.wait(30)
+        yield from super().lists()
+
+    def close(self) -> None:
+        """See `PluginWatch`."""
+        self.is_closed = True
+        super().close()
+        self.go_on.set()
+
+
+def test_who_registers_again_after_another_has_come_serves_on(tmp_path: Path) -> None:
+    """The last registration counts: the other one is let go before it has listed anything."""
+    older, newer = tmp_path / "a.sock", tmp_path / "b.sock"
+    bare_socket(older)
+    bare_socket(newer)
+    a, b = FakePlugin([Device("a")]), Quiet([Device("b"), Device("c")])
+    with serving(lambda socket: {str(older): a, str(newer): b}[socket]) as plugins:
+        plugins.register(GPU, str(older), V1)
+        healthy(plugins, 1)
+        plugins.register(GPU, str(newer), V1)
+        a_again = FakePlugin([Device("a")])
+        a, first = a_again, a
+        plugins.register(GPU, str(older), V1)
+        assert b.is_closed
+        first.set_devices([Device("a"), Device("d"), Device("e")])
+        healthy(plugins, 3)
+        assert plugins.status()[0].socket == str(older)
+
+
+def test_who_registered_before_another_registered_again_is_told_so(tmp_path: Path) -> None:
+    """It answers late, and whoever serves has registered since."""
+    path = tmp_path / "a.sock"
+    bare_socket(path)
+    a, slow, said = FakePlugin([Device("a")]), Slow([Device("b"), Device("c")]), list[str]()
+    with serving(lambda socket: slow if socket == "/slow" else a) as plugins:
+        plugins.register(GPU, str(path), V1)
+        healthy(plugins, 1)
+
+        def come() -> None:
+            try:
+                plugins.register(GPU, "/slow", V1)
+            except RegistrationRefusedError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=come)
+        thread.start()
+        assert slow.asked.wait(10)
+        a, first = FakePlugin([Device("a")]), a
+        plugins.register(GPU, str(path), V1)
+        slow.go_on.set()
+        thread.join(10)
+        first.set_devices([Device("a"), Device("d"), Device("e")])
+        healthy(plugins, 3)
+    assert said == [f"{GPU}: another plugin registered later and has answered first"]
 
 
 def test_a_plugin_that_registers_again_is_asked_at_once_as_it_wants_now(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
-from nodealloc.topology import Claim, NotYet, Owner, TopologyHint
+from nodealloc.topology import Claim, NotYet, Owner, Shortfall, TopologyHint
 
 GPU = "example.com/gpu"
 ONE = Claim(owner=Owner("p", "c"), amounts={GPU: Quantity.of(1)})
@@ -124,6 +124,18 @@ def test_a_resource_that_nobody_has_spoken_of_is_looked_at() -> None:
         clock.advance(5.0)
         plugins.reconcile()
         wait_until(lambda: [one.phase for one in plugins.status()] == [Phase.GONE])
+
+
+def test_a_plugin_that_lists_nothing_is_waited_for_no_longer_than_its_grace_period() -> None:
+    """Pods that asked for its devices waited for ever."""
+    clock, keeper = VirtualClock(), DeviceLedger(DeviceAllocator())
+    with DevicePlugins(keeper, connect=lambda _socket: FakePlugin(), clock=clock, grace_s=5.0) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        wait_until(lambda: keeper.current().inventories[GPU].phase is Phase.SERVING)
+        assert isinstance(keeper.current().hints([ONE]), NotYet)
+        clock.advance(5.1)
+        wait_until(lambda: not isinstance(keeper.current().allocate(ONE, ANY), NotYet))
+        assert isinstance(keeper.current().allocate(ONE, ANY), Shortfall)
 
 
 def test_a_grace_period_ends_though_nobody_looks() -> None:

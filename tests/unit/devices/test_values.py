@@ -148,7 +148,7 @@ def test_bytes_that_are_no_list() -> None:
 def test_every_pair_of_phase_and_happening() -> None:
     """The whole table is walked: what is in it moves, what is not changes nothing."""
     for phase, event in product(Phase, PluginEvent):
-        before = Inventory(resource=GPU, phase=phase, generation=5, since_s=1.0)
+        before = Inventory(resource=GPU, phase=phase, generation=5, settled=True, since_s=1.0)
         after = {
             PluginEvent.REGISTERED: lambda one: one.registered(6, now_s=500.0),
             PluginEvent.LISTED: lambda one: one.listed(5, DeviceList(), PluginOptions(), now_s=500.0),

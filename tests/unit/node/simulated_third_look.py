@@ -121,4 +121,11 @@ THIRD_LOOK = {
         "    if False:\n",
         "disks",
     ),
+    "away-is-none": Change(
+        "a pod is refused while the plugin of its devices is away for a moment",
+        "devices/_stock.py",
+        "        elif inventory.phase is Phase.LOST:\n",
+        "        elif False:\n",
+        "plugins",
+    ),
 }

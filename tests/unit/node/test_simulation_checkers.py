@@ -53,6 +53,7 @@ from nodealloc.testing.simulation.node._slowness import StartupFirst
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
 from tests.unit.node.simulated_scene import APP, Scene
 
+GPU = "sim.example/gpu"
 RUNS = ContainerStatus(name="app", state=ContainerRunning())
 ASKED_TO_END = Event(what=What.SIGNALLED, at_s=0.0, uid="u", name="app", id="c", value=0.0)
 
@@ -283,6 +284,22 @@ def test_an_end_by_a_pods_own_deadline_begins_before_its_deletion_is_read(
         scene.ends(made, 29.0)
 
 
+@pytest.mark.parametrize("was_asked", [True, False])
+def test_who_has_made_room_is_asked_again_though_it_is_told_to_be_ready(was_asked: bool) -> None:
+    """Whoever is told hangs, the wait for it is over, and its deletion leaves less time."""
+    scene = Scene()
+    scene.environment.events.listen(ReadyFallsFirst(scene.environment).heard)
+    scene.wants()
+    made = scene.runs()
+    scene.told(ready=True)
+    if was_asked:
+        scene.ends(made, 29.0)
+    scene.deleted(grace_s=20.0)
+    scene.clock.advance(0.2)
+    with contextlib.nullcontext() if was_asked else pytest.raises(AssertionError, match="told to be ready"):
+        scene.ends(made, 19.8)
+
+
 @pytest.mark.parametrize("comes", [True, False])
 def test_who_comes_meanwhile_may_make_another_victim_needed(comes: bool) -> None:
     """The first one that was chosen would have stayed, had the second been chosen at once: nobody knew."""
@@ -316,6 +333,32 @@ def test_a_refusal_may_be_told_of_when_its_reason_is_gone(was_there: bool) -> No
         scene.wants("new", asks)
     with contextlib.nullcontext() if was_there else pytest.raises(AssertionError, match="new is refused"):
         scene.told(PodPhase.FAILED, "new", reason="OutOfcpu")
+
+
+def asking(devices: int) -> Container:
+    """A container without CPUs of its own that has devices."""
+    amounts = {GPU: Quantity.of(devices), "memory": Quantity()}
+    return attrs.evolve(APP, requests={**amounts, "cpu": Quantity()}, limits={GPU: Quantity.of(devices)})
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+@pytest.mark.parametrize("why", ["none", "held", "ill", "a little ill", "gone", "no cpus"])
+def test_devices_that_are_there_are_refused_to_nobody(why: str, asked: int) -> None:
+    """What others may hold, or may have been ill, counts; an absence of minutes may be taken for an end."""
+    scene = Scene()
+    scene.environment.events.listen(RefusalsAreTrue(scene.environment).heard)
+    scene.environment.plugins._left_s[GPU] = 0.0
+    scene.clock.advance(300.0 if why == "gone" else 100.0)
+    for number in range(2 if why == "held" else 0):
+        scene.wants(f"old-{number}", asking(2))
+    for number in range({"ill": 4, "a little ill": 1}.get(why, 0)):
+        scene.happens(What.DEVICE, id=f"gpu-{number}", value="False")
+    if why == "ill":
+        scene.happens(What.DEVICE, id="gpu-0", value="True")
+    scene.wants("new", asking(asked))
+    is_right = why in {"held", "ill", "gone", "no cpus"}
+    with contextlib.nullcontext() if is_right else pytest.raises(AssertionError, match=f"for {asked} {GPU}"):
+        scene.told(PodPhase.FAILED, "new", reason="OutOfcpu" if why == "no cpus" else "TopologyAffinityError")
 
 
 @pytest.mark.parametrize("after_s", [5.0, 7.0])

@@ -155,19 +155,19 @@ class Callbacks:
 
     def _join(self, newcomer: Endpoint) -> None:
         resource = newcomer.resource
-        joined, other = self._endpoints.join(newcomer)
+        joined, known, driven_out = self._endpoints.join(newcomer)
         if joined is JoinOutcome.CLOSED:
             raise _stopping()
         if joined is JoinOutcome.LATE:
             raise RegistrationRefusedError(
                 f"{resource}: another plugin registered later and has answered first"
             )
-        if joined is JoinOutcome.SAME and other is not None:
+        if driven_out is not None:
+            driven_out.connection.close()
+        if joined is JoinOutcome.SAME and known is not None:
             newcomer.connection.close()
-            self._wants(other, newcomer.options)
+            self._wants(known, newcomer.options)
             return
-        if other is not None:
-            other.connection.close()
         if joined is JoinOutcome.SERVES:
             now_s = self._clock.monotonic_s()
             try:

@@ -11,7 +11,7 @@ from nodealloc import _attrs as attrs
 from nodealloc.devices._inventory import PluginOptions
 from nodealloc.devices._ports import PluginConnection
 
-__all__ = ["Endpoint", "Endpoints", "JoinOutcome", "LeaveOutcome"]
+__all__ = ["Endpoint", "Endpoints", "JoinOutcome", "Joined", "LeaveOutcome"]
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -28,6 +28,7 @@ class Endpoint:
         options: What it wants to be asked.
         is_owed: Whether it registered again meanwhile, so that another stream is
             opened should this one end.
+        newest: Of its registrations the last one.
     """
 
     resource: str
@@ -38,6 +39,7 @@ class Endpoint:
     connection: PluginConnection
     options: PluginOptions
     is_owed: bool = False
+    newest: int = attrs.field(default=attrs.Factory(lambda self: self.generation, takes_self=True))
 
 
 class JoinOutcome(enum.Enum):
@@ -53,6 +55,20 @@ class JoinOutcome(enum.Enum):
     """Somebody who registered later was quicker."""
     CLOSED = "closed"
     """Nobody is taken on any more."""
+
+
+class Joined(NamedTuple):
+    """What became of a plugin that answered, and of others.
+
+    Attributes:
+        outcome: Of itself.
+        known: As whom it is known, where it is the same.
+        driven_out: Whom it drove out before he served.
+    """
+
+    outcome: JoinOutcome
+    known: Endpoint | None = None
+    driven_out: Endpoint | None = None
 
 
 class LeaveOutcome(NamedTuple):
@@ -95,25 +111,33 @@ class Endpoints:
         with self._lock:
             return {resource: endpoint.socket for resource, endpoint in self._serving.items()}
 
-    def join(self, newcomer: Endpoint, /) -> tuple[JoinOutcome, Endpoint | None]:
-        """Take a plugin on, and say whom it drove out before he served, or as whom it is known."""
+    def join(self, newcomer: Endpoint, /) -> Joined:
+        """Take a plugin on; whoever registered last serves, or is about to."""
         resource = newcomer.resource
         with self._lock:
             if self._closed:
-                return JoinOutcome.CLOSED, None
+                return Joined(JoinOutcome.CLOSED)
             known = [one for one in (self._serving.get(resource), self._coming.get(resource)) if one]
             for one in known:
                 if newcomer.identity is not None and one.identity == newcomer.identity:
                     one.is_owed, one.options = True, newcomer.options
-                    return JoinOutcome.SAME, one
-            if any(one.generation > newcomer.generation for one in known):
-                return JoinOutcome.LATE, None
+                    one.newest = max(one.newest, newcomer.generation)
+                    return Joined(JoinOutcome.SAME, one, self._driven_out_by(one))
+            if any(one.newest > newcomer.generation for one in known):
+                return Joined(JoinOutcome.LATE)
             if resource not in self._serving:
                 self._serving[resource] = newcomer
-                return JoinOutcome.SERVES, None
+                return Joined(JoinOutcome.SERVES)
             driven_out = self._coming.get(resource)
             self._coming[resource] = newcomer
-            return JoinOutcome.SUCCEEDS, driven_out
+            return Joined(JoinOutcome.SUCCEEDS, driven_out=driven_out)
+
+    def _driven_out_by(self, again: Endpoint) -> Endpoint | None:
+        """Who was about to take over from one that has registered again since."""
+        resource, coming = again.resource, self._coming.get(again.resource)
+        if coming is None or coming.newest >= again.newest:
+            return None
+        return self._coming.pop(resource)
 
     def listed(self, endpoint: Endpoint, /) -> tuple[bool, Endpoint | None]:
         """Its list came: whether it counts, and whose place it has taken with it."""

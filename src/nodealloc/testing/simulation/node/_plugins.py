@@ -27,6 +27,7 @@ from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._events import Event, Events, What
 
 __all__ = [
+    "NODES",
     "OF_EACH_NODE",
     "RESOURCES",
     "SimulatedPlugins",
@@ -41,11 +42,14 @@ RESOURCES: Final[Mapping[str, PluginOptions]] = {
     "sim.example/nic": PluginOptions(pre_start_required=True),
 }
 """What plugins serve, and what each wants to be asked."""
-_NODES: Final = 2
+NODES: Final = 2
+"""NUMA nodes with devices."""
 OF_EACH_NODE: Final = 2
 """Devices of each resource at each NUMA node."""
 _PATIENCE_S: Final = 10.0
 """After it a call of a plugin that hangs is given up, as by a client with a deadline."""
+_FORGOTTEN_S: Final = 200.0
+"""A plugin that nobody has followed for so long may be taken for gone soon: its grace period is 300 s."""
 
 
 def variable_of(resource: str, /) -> str:
@@ -114,6 +118,9 @@ class SimulatedPlugins:
         self.are_asked: bool = False
         self.heard_s: dict[str, float] = {}
         self.ill_s: dict[str, float] = {}
+        self._followed: dict[str, set[int]] = {resource: set() for resource in RESOURCES}
+        self._left_s: dict[str, float] = {}
+        self._back_s: dict[str, float] = {}
         for resource in RESOURCES:
             self._begin(resource)
 
@@ -122,6 +129,9 @@ class SimulatedPlugins:
         self._life = life
         self.heard_s.clear()
         self.ill_s.clear()
+        for resource in RESOURCES:
+            self._followed[resource].clear()
+            self._left_s.setdefault(resource, self._clock.awake_s)
         self._on_change = lambda: None
         return self
 
@@ -226,13 +236,21 @@ class SimulatedPlugins:
         """
         while True:
             if one is None or not one.is_alive or self._life is None or is_closed():
+                self._is_left(one)
                 raise PluginUnavailableError(path, "ListAndWatch", "UNAVAILABLE", "stream removed")
             devices = self._listed(one)
             if devices != seen:
+                self._is_followed(one)
                 return devices
             wait = Rest()
             one.rests.append(wait)
             self._life.rest(wait)
+
+    def was_long_gone(self, resource: str, since_s: float, /) -> bool:
+        """Whether an agent that is asked may have taken a plugin for gone at some time since then."""
+        now_s = self._clock.awake_s
+        left_s = self._left_s.get(resource, now_s)
+        return now_s - left_s > _FORGOTTEN_S or self._back_s.get(resource, -1.0) >= since_s
 
     def was_heard(self, one: _Process | None, devices: Sequence[Device]) -> None:
         """A list of a plugin was taken in, and the next one is asked for."""
@@ -253,6 +271,18 @@ class SimulatedPlugins:
         """A call was answered; the agent may be gone by then."""
         if self._life is not None:
             self._life.leave()
+
+    def _is_followed(self, one: _Process) -> None:
+        self._followed[one.resource].add(one.number)
+        left_s, now_s = self._left_s.pop(one.resource, None), self._clock.awake_s
+        if left_s is not None and now_s - left_s > _FORGOTTEN_S:
+            self._back_s[one.resource] = now_s
+
+    def _is_left(self, one: _Process | None) -> None:
+        if one is not None:
+            self._followed[one.resource].discard(one.number)
+            if not self._followed[one.resource]:
+                self._left_s.setdefault(one.resource, self._clock.awake_s)
 
     def _listed(self, one: _Process) -> Sequence[Device]:
         devices = [
@@ -287,7 +317,7 @@ class SimulatedPlugins:
         path = old[0] if at_old and old else f"/plugins/{name}-{self._number}.sock"
         for one in () if at_old else old:
             del self._sockets[one]
-        ids = [f"{name}-{number}" for number in range(_NODES * OF_EACH_NODE)]
+        ids = [f"{name}-{number}" for number in range(NODES * OF_EACH_NODE)]
         made = _Process(resource, path, self._number, {one: one not in self._broken for one in ids})
         self._sockets[path] = made
         self._happen(What.PLUGIN, resource, "serves")

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 
 from nodealloc.podfacts import PodPhase, PodStatus
-from nodealloc.podspec import Pod, RestartPolicy, effective_requests
+from nodealloc.podspec import Pod, QosClass, RestartPolicy, effective_requests, qos_class
 from nodealloc.testing.simulation.node._environment import FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, is_victim
-from nodealloc.testing.simulation.node._plugins import RESOURCES
+from nodealloc.testing.simulation.node._plugins import NODES, OF_EACH_NODE, RESOURCES
 
 __all__ = [
     "CriticalsGetRoom",
@@ -33,10 +33,13 @@ class RefusalsAreTrue(Guarantee):
         self._refused: set[str] = set()
         self._over: dict[str, tuple[float, int]] = {}
         self._gone_s: dict[str, float] = {}
+        self._ill_until_s: dict[str, float] = {}
 
     def heard(self, event: Event, /) -> None:
         """With all that may hold some, or did since it was wanted, it does not fit: a word may be late."""
         self._events += 1
+        if event.what is What.DEVICE:
+            self._ill_until_s[event.id] = event.at_s if event.value == "True" else math.inf
         for uid in self.environment.gone - self._gone_s.keys():
             self._gone_s[uid] = event.at_s
         if event.what is not What.TOLD or not isinstance(event.value, PodStatus):
@@ -48,9 +51,14 @@ class RefusalsAreTrue(Guarantee):
         if status.reason not in _NO_ROOM or uid in self._refused:
             return
         pod = self.pod(uid)
-        if pod is None or any(one.requests.keys() & RESOURCES.keys() for one in pod.all_containers):
-            return  # devices may be ill, or nobody serves them
+        if pod is None:
+            return
         self._refused.add(uid)
+        for resource in RESOURCES:
+            wanted = _devices_of(pod, resource)
+            if wanted:
+                self._lacks_devices(pod, resource, wanted, event, status.reason)
+                return
         known = self.environment.known.items()
         holders = [
             self.environment.forms.most(one)
@@ -71,6 +79,30 @@ class RefusalsAreTrue(Guarantee):
             f"{uid} is refused ({status.reason}), and all that may hold memory asks for {memory} of {there}"
         )
 
+    def _lacks_devices(self, pod: Pod, resource: str, wanted: int, event: Event, reason: str) -> None:
+        """All that may be others', or were ill when it was looked at, leave no NUMA node with enough for it.
+
+        A pod without CPUs of its own, to which nothing else is given near its devices.
+        """
+        if qos_class(pod) is QosClass.GUARANTEED or reason not in _ALIGNS or wanted > OF_EACH_NODE:
+            return
+        environment = self.environment
+        since_s = environment.wanted_s[pod.uid][0] - _LATE_S
+        if environment.plugins.was_long_gone(resource, since_s):
+            return
+        kind = resource.rpartition("/")[2]
+        ill = [one for one, until_s in self._ill_until_s.items() if until_s >= since_s]
+        lost = sum(one.rpartition("-")[0] == kind for one in ill)
+        held = sum(
+            _devices_of(environment.forms.most(one), resource)
+            for other, one in environment.known.items()
+            if other != pod.uid and self._holds(other, event)
+        )
+        assert held + lost >= NODES * (OF_EACH_NODE - wanted + 1), (
+            f"{pod.uid} is refused ({reason}) and asks for {wanted} {resource}, of which others "
+            f"may hold {held}, and {lost} may be ill"
+        )
+
     def _holds(self, uid: str, now: Event) -> bool:
         """Whether a pod may still hold something: what it had is given back some time after its end."""
         if uid in self._refused:
@@ -83,9 +115,16 @@ class RefusalsAreTrue(Guarantee):
 
 
 _NO_ROOM = frozenset({"OutOfcpu", "OutOfmemory", "UnexpectedAdmissionError", "TopologyAffinityError"})
+_ALIGNS = frozenset({"UnexpectedAdmissionError", "TopologyAffinityError"})
+_LATE_S = 15.0
+"""So long after it a plugin's word is known, or its absence."""
 _GIVES_BACK_S = 60.0
 _GIVES_BACK = 100
 """So long, and so many events, after its end a pod has given back what it held."""
+
+
+def _devices_of(pod: Pod, resource: str) -> int:
+    return sum(one.requests[resource].value for one in pod.all_containers if resource in one.requests)
 
 
 class Holders(Guarantee):
