@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
-    "MAX_PATH_BYTES", "NOBODY", "Pinned", "identity", "is_served", "listener", "pin", "seen_at", "standing",
-    "too_long",
+    "MAX_PATH_BYTES", "NOBODY", "Pinned", "identity", "is_served", "listener", "pin", "resolved", "seen_at",
+    "standing", "too_long",
 ]  # fmt: skip
 
 MAX_PATH_BYTES = 107
@@ -43,6 +43,14 @@ class _FileHandle(ctypes.Structure):
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def resolved(path: str, /) -> str:
+    """Where a path leads; the path itself where nothing can be, as with a zero byte in it."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path
 
 
 def identity(path: str | Path, /) -> tuple[int, int, bytes] | None:

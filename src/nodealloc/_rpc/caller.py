@@ -74,7 +74,7 @@ class Caller:
         self._channel: channels.Channel | None = None
         self._streams: list[Stream] = []
         self._closed = threading.Event()
-        self._real_path = _real(self.path)
+        self._real_path = _sockets.resolved(self.path)
 
     def call(self, name: str, request: bytes, limit_s: float, /) -> bytes:
         """The answer to a call, within so many seconds.
@@ -176,7 +176,7 @@ class Caller:
         return self._unavailable(self.path, name, grpc.StatusCode.UNAVAILABLE.name, self._seen())
 
     def _seen(self) -> str:
-        if _real(self._real_path) != self._real_path:
+        if _sockets.resolved(self._real_path) != self._real_path:
             return "the path leads elsewhere since; links that are turned are not followed"
         return _sockets.seen_at(self._real_path)
 
@@ -208,10 +208,3 @@ class Caller:
                 return None
             self._socket = found
         return self._socket
-
-
-def _real(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # a zero byte; nothing can be there
-        return path

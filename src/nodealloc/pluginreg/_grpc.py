@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
@@ -107,7 +106,7 @@ class GrpcRegistration:
             raise RegistrationBrokenError(socket, name, answer.status, answer.detail)
 
         call = self._conversations.ask(
-            _real(socket),
+            _sockets.resolved(socket),
             f"/{wire.DESCRIPTOR.services_by_name['Registration'].full_name}/{name}",
             request,
             limit_s=limit_s,
@@ -115,10 +114,3 @@ class GrpcRegistration:
             largest_bytes=_LARGEST_BYTES,
         )
         return then(call, ended)
-
-
-def _real(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # a zero byte; nothing can be there
-        return path
