@@ -102,7 +102,7 @@ class Waits:
             yield one.waits_for.blocker, f"waits for {one.waits_for.blocker}: {words}"
         for failure in self._failures(uid):
             # What is not made ready yet is waited for, and of what is not started its status tells.
-            is_told = failure.scope[2:] == ("parts",) or failure.verb.split()[0] in {"pull", "make", "start"}
+            is_told = failure.scope[2:] == ("parts",) or failure.verb in {"pull", "make", "start"}
             if failure.tries > 1 and not is_told:
                 yield failure.verb, f"cannot {_TRIES.sub('', str(failure))}"
 

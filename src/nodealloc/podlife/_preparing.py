@@ -17,11 +17,7 @@ __all__ = ["prepare", "with_coming"]
 def prepare(turn: Turn, record: PodRecord, /) -> Next | None:
     """Parts that are not ready for the form that is acted upon; None where all are."""
     names = unready(record, turn.parts)
-    if not names:
-        return None
-    # Beside one that comes it has a name of its own: what failed or rests of the one must not hide the other.
-    how = "" if record.coming is None else " as it runs"
-    return _made_ready(turn, record, names, record.edition, record.pod, how=how)
+    return _made_ready(turn, record, names, record.edition, record.pod) if names else None
 
 
 def with_coming(turn: Turn, answer: Next, /) -> Next:
@@ -40,9 +36,7 @@ def with_coming(turn: Turn, answer: Next, /) -> Next:
     )
 
 
-def _made_ready(
-    turn: Turn, record: PodRecord, names: tuple[str, ...], edition: int, pod: Pod, *, how: str = ""
-) -> Next:
+def _made_ready(turn: Turn, record: PodRecord, names: tuple[str, ...], edition: int, pod: Pod) -> Next:
     """Parts that follow each other as one step, so that they are one commit and one thread.
 
     One that has to wait ends it, and is the first of the next.
@@ -52,7 +46,7 @@ def _made_ready(
         record = record.but(made=(*record.made, *new))
     step: Step[Detail] = Step(
         scope=("pod", turn.uid, "parts"),
-        verb=f"make ready {names[0]}{how}",
+        verb=f"make ready {names[0]}",
         detail=MakeReady(names, edition, pod, new),
         subject=(names[0], edition),
         deadline_s=turn.policy.prepare_s,

@@ -218,8 +218,7 @@ def _pull(turn: Turn, record: PodRecord, name: str) -> Step[Detail]:
         scope = ("images",) if turn.policy.pulls_at_once == 1 else ("images", asked_name(image))
     return Step(
         scope=scope,
-        # Named by its container: all share a scope, and the failure of one must not hide another's.
-        verb=f"pull for {name}",
+        verb="pull",
         detail=Pull(name, image, turn.uid, fetches),
         subject=(name, image),
         deadline_s=turn.policy.pull_s,

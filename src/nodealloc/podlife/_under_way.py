@@ -7,7 +7,7 @@ from typing import Final
 
 from nodealloc.dsw_asw import Running, StepScope
 from nodealloc.podfacts import LifeState
-from nodealloc.podlife._details import Detail, LifePolicy, MakeReady, Pull, Start, TakeBack
+from nodealloc.podlife._details import Detail, LifePolicy, MakeReady, Start, TakeBack
 from nodealloc.podlife._next import Next
 
 __all__ = ["busy_until_s", "is_at_parts", "unwanted"]
@@ -51,6 +51,6 @@ def unwanted(
             (one.verb in _HOOKS and (is_current or (ends and one.verb == "post-start")))
             or isinstance(one.detail, MakeReady)
             or (follows_edits and isinstance(one.detail, Start) and one.detail.edition != edition)
-            or (ends and (one.verb in _MAKING or isinstance(one.detail, Pull)))
+            or (ends and (one.verb in _MAKING or one.verb == "pull"))
         )
     )

@@ -143,7 +143,7 @@ class Hung:
             own: HoldingExecutor, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
         ) -> Future[T]:
             step: object = getattr(args[0], "step", None) if args else None
-            if isinstance(step, Step) and step.verb in {"pull for app", "stop"}:
+            if isinstance(step, Step) and step.verb in {"pull", "stop"}:
                 return self.thread.submit(call, *args, **kwargs)
             return plain(own, call, *args, **kwargs)
 
