@@ -6,7 +6,8 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator
 
-from nodealloc.podspec import Probe
+from nodealloc.podfacts import Exited
+from nodealloc.podspec import Probe, RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard, RoomHeard
@@ -219,13 +220,17 @@ class ProbesInTime(ProbesHeard):
         super().__init__(environment)
         self._asked_s: dict[tuple[str, str], float] = {}
         self._since_s: dict[str, float] = {}
+        self._codes: dict[tuple[str, str], int] = {}
 
     def heard(self, event: Event, /) -> None:
         """When it is asked, or ends, it was asked a while ago."""
         if not self.environment.only_ends:
             return
         self.hear_probe(event)
+        if event.what is What.ENDED and isinstance(event.value, Exited):
+            self._codes[event.uid, event.name] = event.value.code
         if event.what is What.STARTED:
+            self._codes.pop((event.uid, event.name), None)
             self._since_s[event.id] = event.at_s
         elif event.what is What.SIGNALLED or (
             isinstance(event.value, Ran) and event.value.command == PRE_STOP
@@ -255,7 +260,16 @@ class ProbesInTime(ProbesHeard):
         """Whether it is to be ended, so that nobody needs to know how it is."""
         is_overdue = self.environment.overdue_s(event.uid) > -_SOON_S
         pods = self.environment.pods.values()
-        return is_overdue or self.ends_alone(event) or not any(event.uid in one for one in pods)
+        is_wanted = any(event.uid in one for one in pods)
+        return is_overdue or self.ends_alone(event) or not is_wanted or self._has_run(event.uid)
+
+    def _has_run(self, uid: str) -> bool:
+        """Whether all main containers of a pod have ended for good: its sidecars end one after the other."""
+        pod = self.pod(uid)
+        codes = [] if pod is None else [self._codes.get((uid, one.name)) for one in pod.containers]
+        if pod is None or pod.restart_policy is RestartPolicy.ALWAYS or None in codes:
+            return False
+        return pod.restart_policy is RestartPolicy.NEVER or not any(codes)
 
     def _has_been_asked(self, event: Event, probe: Probe, startup: str) -> None:
         command = _command(probe)
