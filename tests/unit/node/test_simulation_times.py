@@ -15,8 +15,9 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
-from nodealloc.podspec import Container
+from nodealloc.podspec import Container, ExecAction, Probe, RestartPolicy
 from nodealloc.testing.simulation.node import Ran, What
+from nodealloc.testing.simulation.node._in_time import ProbesInTime
 from nodealloc.testing.simulation.node._pods import LIVE
 from nodealloc.testing.simulation.node._standing import NothingMoves, TimesStand
 from tests.unit.node.simulated_scene import Scene
@@ -126,3 +127,30 @@ def test_each_life_counts_answers_anew(lives: int) -> None:
             scene.happens(What.KILLED)
     with pytest.raises(AssertionError, match="nothing happened") if lives == 1 else contextlib.nullcontext():
         scene.told(containers=[ContainerStatus(name="app", state=ContainerRunning(), restart_count=1)])
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "has_run"),
+    [
+        (RestartPolicy.NEVER, 2, True),
+        (RestartPolicy.ON_FAILURE, 0, True),
+        (RestartPolicy.ON_FAILURE, 2, False),
+        (RestartPolicy.ALWAYS, 0, False),
+    ],
+)
+def test_a_sidecar_is_asked_until_its_pod_has_run(policy: RestartPolicy, code: int, has_run: bool) -> None:
+    """Then it waits for its turn to end, for as long as those behind it take."""
+    scene = Scene()
+    scene.environment.only_ends = True
+    scene.environment.events.listen(ProbesInTime(scene.environment).heard)
+    probe = Probe(exec=ExecAction(command=(LIVE,)))
+    proxy = Container(name="proxy", image="busybox:0", restartable=True, liveness_probe=probe)
+    scene.wants(init_containers=(proxy,), restart_policy=policy)
+    sidecar, app = scene.runs(name="proxy"), scene.runs()
+    scene.happens(What.RAN, uid="u", name="proxy", id=sidecar, value=Ran(LIVE, "0"))
+    scene.crashes(app, code)
+    scene.clock.advance(60.0)
+    with (
+        contextlib.nullcontext() if has_run else pytest.raises(AssertionError, match="u/proxy was not asked")
+    ):
+        scene.crashes(sidecar, 1)
