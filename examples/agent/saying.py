@@ -51,7 +51,6 @@ class Waits:
         facts: Of pods.
         failures: From a uid to the steps that failed.
         say: Is told each line.
-        every_s: From one look to the next.
     """
 
     def __init__(
@@ -59,27 +58,12 @@ class Waits:
         facts: World[str, PodFacts],
         failures: Callable[[str], Iterable[Failure]],
         say: Callable[[str], object],
-        *,
-        every_s: float = 2.0,
     ) -> None:
-        self._facts, self._failures, self._say, self._every_s = facts, failures, say, every_s
+        self._facts, self._failures, self._say = facts, failures, say
         self._seen: Container[tuple[str, str]] = ()
         self._said: dict[tuple[str, str], str] = {}
-        self._stops = threading.Event()
 
-    def start(self) -> None:
-        """Look from now on."""
-        threading.Thread(target=self._run, name="waits", daemon=True).start()
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._stops.set()
-
-    def _run(self) -> None:
-        while not self._stops.wait(self._every_s):
-            self.look()
-
-    def look(self) -> None:
+    def look(self, _turn: int = 0, /) -> None:
         """Look once."""
         facts = {uid: one.value for uid, one in self._facts.snapshot().items()}
         found = {(uid, kind): text for uid, one in facts.items() for kind, text in self._reasons(uid, one)}

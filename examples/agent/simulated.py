@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -34,8 +35,8 @@ _CONFIGURATION = {
 }
 
 
-def agent(ports: NodePorts) -> Driven:
-    """The agent of `wire`, built from a simulated node's ports."""
+def agent(ports: NodePorts, say: Callable[[str], object] | None = None) -> Driven:
+    """The agent of `wire`, built from a simulated node's ports; `say` is told what it says by itself."""
     config, name = kubelet_config(_CONFIGURATION, source="the simulation"), "simulated"
     memory_bytes = sum(one.memory_bytes for one in ports.machine.numa_nodes)
     capacity = resources(
@@ -67,6 +68,7 @@ def agent(ports: NodePorts) -> Driven:
             volumes=on.volumes,
             plugins=on.device_plugins,
             sink=ports.sink,
+            say=say,
         )
         return wire(config, plan, place, Rulebook(), stage)
     except StoreFailedError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
 from nodealloc.cri import last_output
 from nodealloc.dirwatch import Watcher
-from nodealloc.dsw_asw import Driven, ThreadExecutor, World
+from nodealloc.dsw_asw import Driven, Periodic, ThreadExecutor, World
 from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy, pod_sources
 from nodealloc.node import NodeAllocator
 from nodealloc.podlife import (
@@ -150,12 +150,12 @@ class _Parts:
         }
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
-        by_hand, say = self.stage.executor is not None, self.stage.say
-        waits = () if say is None else (Waits(self.facts, self.lives.failures, say),)
+        by_hand = self.stage.executor is not None
         collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
             self.watch,
             *collects,
+            *self._waits(),
             *((self.sources, self.probing, *self.driven) if by_hand else ()),
             lives=self.lives,
             probing=self.probing,
@@ -164,12 +164,21 @@ class _Parts:
             cpusets=self.cpusets if self.config.cpu_manager_policy != "none" else None,
             volumes=self.volumes,
             # They have threads of their own beside their passes, so that they are started by themselves.
-            beside=() if by_hand else (*self.beside, self.sources, self.probing, *waits),
+            beside=() if by_hand else (*self.beside, self.sources, self.probing),
             once_known=once_known,
             gone=self._gone,
             executor=self.stage.executor,
             clock=self.stage.clock,
         )
+
+    def _waits(self) -> Iterator[Driven]:
+        """Who says what pods wait for, where anybody is told."""
+        stage = self.stage
+        if stage.say is not None:
+            look = Waits(self.facts, self.lives.failures, stage.say).look
+            yield Periodic(
+                look, every_s=2.0, first_s=2.0, executor=stage.executor, clock=stage.clock, name="waits"
+            )
 
     def _devices(self) -> tuple[tuple[Beside, ...], tuple[Driven, ...]]:
         """What talks to plugins: started with the agent, or driven with it where that is done by hand."""

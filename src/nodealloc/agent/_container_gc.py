@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from nodealloc._typed import typed
-from nodealloc.dsw_asw import (
-    Cancel,
-    Clock,
-    Done,
-    Executor,
-    Group,
-    Outcome,
-    Plan,
-    Reconciler,
-    Step,
-    SystemClock,
-    ThreadExecutor,
-    View,
-    World,
-)
+from nodealloc.dsw_asw import Clock, Executor, Group, Periodic
 from nodealloc.errors import NodeallocError
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife import EndingKind, PodLives
@@ -45,7 +30,6 @@ _LOOK_S: Final = 1.0
 _LATE_S: Final = 0.3  # what ended just before a look is seen to have
 _LOOK_AFTER: Final = 2
 _COLLECT: Final = 60
-_NODE: Final = "node"
 
 
 class _Removing(Containers, Sandboxes, Protocol):
@@ -81,24 +65,21 @@ class ContainerGc(Group):
         clock: Clock | None = None,
         unix_s: Callable[[], float] = time.time,
     ) -> None:
-        clocked: Clock = SystemClock() if clock is None else clock
         self._runtime, self._watch, self._lives, self._unix_s = runtime, watch, lives, unix_s
         self._gone: frozenset[str] = frozenset()
         self._looks_after = self._collects = 0
         self._dead: set[str] = set()
-        wanted: World[str, bool] = World("collections")
-        wanted.put(_NODE, True)  # noqa: FBT003 - a world takes any value
-        turns: World[str, int] = World("turns of the collection")
-        engine = Reconciler(
-            _Turns(self._look, clocked.monotonic_s() + _LATE_S),
-            desired=wanted,
-            actual=turns,
-            executor=ThreadExecutor("collection") if executor is None else executor,
-            clock=clocked,
-            resync_s=None,
+        super().__init__(
+            Periodic(
+                self._look,
+                every_s=_LOOK_S,
+                first_s=_LATE_S,
+                executor=executor,
+                clock=clock,
+                name="collection",
+            ),
             name="collection",
         )
-        super().__init__(engine, name="collection")
 
     def _look(self, turn: int) -> None:
         if not self._lives.is_ready():
@@ -160,26 +141,3 @@ class ContainerGc(Group):
 
 def _next(turn: int, every: int) -> int:
     return turn - turn % every + every
-
-
-class _Turns:
-    """A look each second, never two at a time; those that were slept over are left out."""
-
-    def __init__(self, look: Callable[[int], None], began_s: float) -> None:
-        self._look, self._began_s = look, began_s
-
-    def plan(self, view: View[str, bool, int, int], /) -> Plan[int, int]:
-        due_s = self._began_s + (view.have or 0) * _LOOK_S
-        if view.running:
-            return Plan()
-        if view.now_s < due_s:
-            return Plan(again_at_s=due_s)
-        turn = math.floor((view.now_s - self._began_s) / _LOOK_S)
-        return Plan(steps=[Step(scope=(view.key,), verb="look", detail=turn)])
-
-    def perform(self, step: Step[int], _cancel: Cancel, /) -> int:
-        self._look(step.detail)
-        return step.detail + 1
-
-    def settled(self, have: int | None, step: Step[int], outcome: Outcome[int], /) -> int | None:
-        return step.detail + 1 if isinstance(outcome, Done) else have

@@ -21,6 +21,7 @@
 | `Remember`    | how records outlive the process: intents first, results before anybody is told |
 | `Reconciler`  | passes over what changed; back-off, deadlines, waits                      |
 | `Group`       | reconcilers that are driven, remembered and stopped as one                |
+| `Periodic`    | a reconciler of one call that time alone brings                           |
 
 Reconcilers and groups share their verbs: `start` (a thread makes passes) or
 `await run()` (an event loop does), `reconcile` (one pass by hand), `wait`,
@@ -89,6 +90,7 @@ from nodealloc.dsw_asw._executors import InlineExecutor, ThreadExecutor
 from nodealloc.dsw_asw._few_at_once import FewAtOnce
 from nodealloc.dsw_asw._group import Group
 from nodealloc.dsw_asw._moments import Moment
+from nodealloc.dsw_asw._periodic import Periodic
 from nodealloc.dsw_asw._plans import KEEP, Keep, Near, Plan, View
 from nodealloc.dsw_asw._ports import Cancel, Clock, Domain, Executor, Journal, Observer
 from nodealloc.dsw_asw._reconciler import Reconciler
@@ -140,6 +142,7 @@ __all__ = [
     "Observer",
     "Outcome",
     "Passing",
+    "Periodic",
     "Plan",
     "Reconciler",
     "Remember",

@@ -8,19 +8,7 @@ from nodealloc.agent import DevicePreparer
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
-from nodealloc.dsw_asw import (
-    Cancel,
-    Clock,
-    Done,
-    Driven,
-    Executor,
-    Outcome,
-    Plan,
-    Reconciler,
-    Step,
-    View,
-    World,
-)
+from nodealloc.dsw_asw import Cancel, Clock, Driven, Executor, Periodic
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
@@ -108,12 +96,9 @@ class AgentParts:
         )
         plugins.begin()
         ports.plugins.on_change(registrar.observe)
-        looks: World[str, bool] = World("looks for plugins")
-        looks.put("plugins", True)  # noqa: FBT003 - a world takes any value
-        looking = Reconciler(
-            _Looks(registrar),
-            desired=looks,
-            actual=World[str, int]("looks for plugins made"),
+        looking = Periodic(
+            lambda _turn: registrar.observe(),
+            every_s=_LOOK_S,
             executor=self.executor,
             clock=self.clock,
             name="looks for plugins",
@@ -153,29 +138,3 @@ class _Hooks:
         except CommandTimedOutError as error:
             return str(error)
         return f"it ended with {done.code}" if done.code else ""
-
-
-class _Looks:
-    """A `Domain`: the directory of plugins is read now and then, whatever the kernel tells of it."""
-
-    def __init__(self, registrar: PluginRegistrar) -> None:
-        self._registrar = registrar
-        self._next_s = 0.0
-
-    def plan(self, view: View[str, bool, int, int], /) -> Plan[int, int]:
-        """Look, and again after a while."""
-        if view.running:
-            return Plan()
-        if view.now_s < self._next_s:
-            return Plan(again_at_s=self._next_s)
-        return Plan(steps=[Step(scope=(view.key,), verb="look", detail=view.have or 0)])
-
-    def perform(self, step: Step[int], _cancel: Cancel, /) -> int:
-        """Look."""
-        self._registrar.observe()
-        return step.detail + 1
-
-    def settled(self, have: int | None, step: Step[int], outcome: Outcome[int], /) -> int | None:
-        """Counts looks."""
-        self._next_s = outcome.ended_s + _LOOK_S
-        return step.detail + 1 if isinstance(outcome, Done) else have
