@@ -45,24 +45,16 @@ def sandbox_need(
 
     Source: kubelet ``kuberuntime/util/util.go``.
     """
-    boxes = report.sandboxes
-    if not boxes:
-        return SandboxNeed(changed=True, attempt=0, sandbox_id="", why="it has none yet")
-    newest = boxes[0]
+    newest = report.sandbox
+    why = report.why_no_sandbox(host_network=host_network)
+    if newest is None:
+        return SandboxNeed(changed=True, attempt=0, sandbox_id="", why=why)
     record = newest.record
-    kept = record.id
-    if len(boxes) > 1 and sum([one.record.is_ready for one in boxes]) > 1:
-        why = "several sandboxes of it are ready"
-    elif not record.is_ready:
-        why = f"sandbox {record.id} is not ready"
-    elif newest.uses_host_network is not host_network:
-        has = "the node's network" if newest.uses_host_network else "a network of its own"
-        why = f"sandbox {record.id} has {has}, which the pod does not want"
-        kept = record.id if rules.keeps_sandbox_id else ""
-    elif definitions is not None and definitions.differs_in_sandbox(record):
+    if not why and definitions is not None and definitions.differs_in_sandbox(record):
         why = f"sandbox {record.id} was made for the pod as it was before an edit"
-    elif not host_network and newest.ips is not None and not newest.ips:
-        why = f"sandbox {record.id} has no address"
-    else:
+    if not why:
         return SandboxNeed(changed=False, attempt=record.attempt, sandbox_id=record.id)
-    return SandboxNeed(changed=True, attempt=record.attempt + 1, sandbox_id=kept, why=why)
+    is_the_one = [one.record.id for one in report.sandboxes if one.record.is_ready] == [record.id]
+    has_wrong_network = is_the_one and newest.uses_host_network is not host_network
+    named = "" if has_wrong_network and not rules.keeps_sandbox_id else record.id
+    return SandboxNeed(changed=True, attempt=record.attempt + 1, sandbox_id=named, why=why)

@@ -60,7 +60,8 @@ def conditions_of(
 
     Source: kubelet ``status/generate.go``.
     """
-    can_start = PodCondition(type=READY_TO_START, status=_TRUE if _has_sandbox(pod, report) else _FALSE)
+    has_sandbox = report is not None and not report.why_no_sandbox(host_network=pod.host_network)
+    can_start = PodCondition(type=READY_TO_START, status=_TRUE if has_sandbox else _FALSE)
     is_through = _initialized(pod, statuses, phase)
     # Of a node's own conditions a gate may name those that do not follow from it.
     there = (*others, can_start, is_through)
@@ -162,15 +163,3 @@ def _gate(type_: str, there: Mapping[str, PodCondition]) -> str:
     if found.status is _TRUE:
         return ""
     return f'the status of pod readiness gate "{type_}" is not "True", but {found.status.value}'
-
-
-def _has_sandbox(pod: Pod, report: PodReport | None) -> bool:
-    """Whether containers could be started in the sandbox that there is."""
-    newest = report.sandbox if report else None
-    if report is None or newest is None or not newest.record.is_ready:
-        return False
-    if sum(one.record.is_ready for one in report.sandboxes) > 1:
-        return False
-    if newest.uses_host_network is not pod.host_network:
-        return False
-    return pod.host_network or newest.ips is None or bool(newest.ips)

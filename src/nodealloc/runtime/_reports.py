@@ -103,6 +103,29 @@ class PodReport:
         """The newest sandbox."""
         return self.sandboxes[0] if self.sandboxes else None
 
+    def why_no_sandbox(self, *, host_network: bool) -> str:
+        """Why no container can be made in the newest sandbox, in words; "" where one can.
+
+        Args:
+            host_network: Whether the pod is to have the node's network.
+
+        Source: kubelet ``kuberuntime/util/util.go``.
+        """
+        newest = self.sandbox
+        if newest is None:
+            return "it has none yet"
+        record = newest.record
+        if len(self.sandboxes) > 1 and sum([one.record.is_ready for one in self.sandboxes]) > 1:
+            return "several sandboxes of it are ready"
+        if not record.is_ready:
+            return f"sandbox {record.id} is not ready"
+        if newest.uses_host_network is not host_network:
+            has = "the node's network" if newest.uses_host_network else "a network of its own"
+            return f"sandbox {record.id} has {has}, which the pod does not want"
+        if not host_network and newest.ips is not None and not newest.ips:
+            return f"sandbox {record.id} has no address"
+        return ""
+
     def newest(self, name: str, /) -> ContainerReport | None:
         """The newest instance of a container; by attempt, then creation, then id."""
         mine = [one for one in self.containers if one.record.name == name]

@@ -44,9 +44,9 @@ MAKING = {
     ),
     "two-sandboxes-fine": Change(
         "several sandboxes of a pod that are ready are fine",
-        "podlife/_sandbox.py",
-        "    if len(boxes) > 1 and sum([one.record.is_ready for one in boxes]) > 1:",
-        "    if len(boxes) > 9:",
+        "runtime/_reports.py",
+        "        if len(self.sandboxes) > 1 and sum([one.record.is_ready for one in self.sandboxes]) > 1:",
+        "        if len(self.sandboxes) > 9:",
         "outages",
     ),
     "init-done-in-any-sandbox": Change(

@@ -166,8 +166,8 @@ ONCE_UNFOUND = {
     "able-to-start-in-nothing": Change(
         about="containers are told to be able to start in a sandbox that has ended",
         file="podstatus/_conditions.py",
-        old="    if report is None or newest is None or not newest.record.is_ready:",
-        new="    if report is None or newest is None:",
+        old="report is not None and not report.why_no_sandbox(host_network=pod.host_network)",
+        new="report is not None and report.sandbox is not None",
         seeds="outages",
     ),
     "memory-not-given": Change(
