@@ -58,7 +58,7 @@ def read_kubelet_config(path: Path | str, /) -> KubeletConfig:
             reason = f"expected an object of kind {_KIND['kind']}"
         raise DecodeError(where, [Fault("$", reason)])
     reader = Reader(where)
-    said = reader.mapping(documents[0], "$")
+    said = reader.mapping(cast("object", documents[0]), "$")
     reader.check()
     own = _own_fields({**dict.fromkeys(_KIND), **said}, where)
     for name in _PATHS:

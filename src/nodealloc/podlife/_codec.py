@@ -181,7 +181,7 @@ def _as_said(pod: Pod, spec: Json) -> Pod:
     def without(containers: tuple[Container, ...], listed: Json) -> tuple[Container, ...]:
         if not isinstance(listed, list):
             return containers
-        silent = {one.get("name") for one in listed if isinstance(one, dict) and "imagePullPolicy" not in one}
+        silent = [one.get("name") for one in listed if isinstance(one, dict) and "imagePullPolicy" not in one]
         if not silent:
             return containers
         return tuple(

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from nodealloc._arguments import check
 from nodealloc._error_words import error_words
@@ -258,7 +258,9 @@ def _pull_reason(error: Exception) -> str:
 
 def _each(error: Exception) -> Sequence[Exception]:
     """An error, or those of all the credentials that were tried."""
-    return error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+    if isinstance(error, ExceptionGroup):
+        return cast("ExceptionGroup[Exception]", error).exceptions
+    return (error,)
 
 
 def words_of(error: Exception, /) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -61,7 +61,7 @@ class InOrder:
         return future
 
     @contextmanager
-    def turn(self, uid: str, /) -> Iterator[None]:
+    def turn(self, uid: str, /) -> Generator[None, None, None]:
         """Wait for those before a pod; those behind it go on afterwards."""
         number = self._places.get(uid)
         if number is None:
