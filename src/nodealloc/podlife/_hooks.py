@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import ssl
 import threading
@@ -36,6 +37,8 @@ _READ: Final = 1024
 _LARGEST_PORT: Final = 65535
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 """Why no hands could be shaken with a server that speaks plain HTTP."""
+_NOT_REACHED: Final = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT})
+"""What nobody hears before a connection is there."""
 _LEAST_S: Final = 0.001
 """A socket takes 0 for not waiting at all."""
 
@@ -231,6 +234,8 @@ class _Request:
                 # It does not speak TLS: whoever wrote HTTPS meets a server of plain HTTP.
                 target, headers = attrs.evolve(target, scheme="http"), _without(headers, "authorization")
                 continue
+            except OSError as error:
+                return _Ended(f'Get "{target.url}": {_failed_at(target, error)}')
             onward = target.at(location) if location else target
             if not location or onward.host != target.host:
                 return _Ended()
@@ -264,6 +269,20 @@ class _Request:
         dialled = None if made is None else made.sock
         if dialled is not None:
             dialled.shutdown(socket.SHUT_RDWR)
+
+
+def _failed_at(target: Target, error: OSError) -> str:
+    """Why there was no answer, in the words that people know from kubelets; they name who did not answer.
+
+    Source: Go ``net`` and ``net/http``, which kubelets ask by.
+    """
+    if isinstance(error, socket.gaierror):
+        unknown = error.errno in {socket.EAI_NONAME, socket.EAI_NODATA}
+        return f"dial tcp: lookup {target.host}: {'no such host' if unknown else error.strerror}"
+    if error.errno in _NOT_REACHED:
+        return f"dial tcp {target.netloc}: connect: {(error.strerror or '').lower()}"
+    # Its server hung up: the library says so by an error without a number.
+    return "EOF" if isinstance(error, ConnectionResetError) and not error.errno else error_words(error)
 
 
 def _connection(target: Target, timeout_s: float) -> HTTPConnection:

@@ -59,8 +59,8 @@ SECOND_LOOK = {
     "mounts-of-first": Change(
         "volumes of the first container are given to each",
         "podlife/_configuration/_container.py",
-        "_with_files(_mounts(pod, container, options, own)",
-        "_with_files(_mounts(pod, pod.containers[0], options, own)",
+        "_with_files(_mounts(pod, container, options, own, node)",
+        "_with_files(_mounts(pod, pod.containers[0], options, own, node)",
         "calm",
     ),
     "variables-of-first": Change(

@@ -886,6 +886,19 @@ def test_what_is_read_only_all_the_way_down_is_refused() -> None:
         mounted("Enabled")
 
 
+def test_a_kubelet_says_of_its_runtime_that_it_cannot() -> None:
+    """Its words stand in the status of the container, which waits."""
+    mount = {"name": "data", "mountPath": "/d", "readOnly": True, "recursiveReadOnly": "Enabled"}
+    of = pod({"volumeMounts": [mount]}, volumes=[{"name": "data", "emptyDir": {}}])
+    node = attrs.evolve(NODE, as_kubelet=True)
+    with pytest.raises(ContainerConfigError) as caught:
+        container_config(of, of.containers[0], attempt=0, image=IMAGE, node=node)
+    assert caught.value.message == (
+        'failed to resolve recursive read-only mode: volume "data" requested recursive read-only mode, '
+        "but it is not supported by the runtime"
+    )
+
+
 def test_old_annotations_name_profiles_of_app_armor() -> None:
     """Where the container itself says nothing; they count more than the pod's."""
     annotation = "container.apparmor.security.beta.kubernetes.io/app"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -89,3 +90,66 @@ def test_a_pod_with_the_nodes_network_is_reached_at_the_node(port: int, node_ip:
     hooks = ContainerHooks(FakeContainerRuntime(), node_ip=node_ip)
     assert said in hooks.run_hook(call, ManualCancel())
     assert Server.asked == (["/"] if node_ip else [])
+
+
+@pytest.fixture
+def closed() -> Iterator[int]:
+    """A port at which nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.fixture
+def mute() -> Iterator[int]:
+    """Of a server that hangs up without an answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            one, _ = server.accept()
+            with one:
+                one.recv(4096)
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+def said_of(port: int, path: str, host: str = "") -> str:
+    """Why a hook failed, without which container it was of."""
+    handler = LifecycleHandler(http_get=HttpGetAction(port=port, path=path, host=host))
+    one = Container(name="app")
+    call = HookCall(
+        pod=Pod(uid="u", name="web", containers=(one,)),
+        container=one,
+        container_id="c",
+        handler=handler,
+        timeout_s=5.0,
+        report=PodReport(uid="u", ips=("127.0.0.1",)),
+    )
+    words = ContainerHooks(FakeContainerRuntime()).run_hook(call, ManualCancel())
+    return words.partition(" failed - error: ")[2]
+
+
+def test_whom_a_hook_could_not_reach_is_told_as_by_a_kubelet(closed: int) -> None:
+    """It stands in the status of the container: `Connection refused` alone says nothing of who refused."""
+    where = f"127.0.0.1:{closed}"
+    assert (
+        said_of(closed, "stop") == f'Get "http://{where}/stop": dial tcp {where}: connect: connection refused'
+    )
+
+
+def test_a_server_that_hangs_up_is_told_as_by_a_kubelet(mute: int) -> None:
+    """What was asked for, and that no answer came."""
+    assert said_of(mute, "/") == f'Get "http://127.0.0.1:{mute}/": EOF'
+
+
+def test_a_host_that_nobody_knows_is_told_as_by_a_kubelet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Name or service not known` alone does not say which name."""
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert said_of(80, "/", "no.such.invalid") == (
+        'Get "http://no.such.invalid:80/": dial tcp: lookup no.such.invalid: no such host'
+    )

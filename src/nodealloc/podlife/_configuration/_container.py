@@ -93,7 +93,7 @@ def container_config(
         args=tuple(expand(one, own) for one in container.args),
         working_dir=container.working_dir,
         env=own,
-        mounts=_with_files(_mounts(pod, container, options, own), pod, container, attempt, node),
+        mounts=_with_files(_mounts(pod, container, options, own, node), pod, container, attempt, node),
         devices=(*options.devices, *_block_devices(pod, container, options)),
         cdi_devices=options.cdi_devices,
         resources=linux_resources(pod, container, node, options),
@@ -169,7 +169,11 @@ def _sub_path(container: Container, use: VolumeUse, variables: Mapping[str, str]
 
 
 def _mounts(
-    pod: Pod, container: Container, options: ContainerRunOptions, variables: Mapping[str, str]
+    pod: Pod,
+    container: Container,
+    options: ContainerRunOptions,
+    variables: Mapping[str, str],
+    node: NodeSettings,
 ) -> tuple[HostMount, ...]:
     """What it was given, then its volumes."""
     kinds = {one.name for one in pod.volumes if one.kind in _READ_ONLY_KINDS}
@@ -179,11 +183,7 @@ def _mounts(
         if use.block:
             continue
         if use.recursive_read_only == "Enabled":
-            raise ContainerConfigError(
-                container.name,
-                f"recursiveReadOnly of volume {use.name} is Enabled, and nothing here makes mounts "
-                "below it read-only; say IfPossible or leave it out",
-            )
+            raise ContainerConfigError(container.name, _too_read_only(use.name, node))
         mounts.append(
             HostMount(
                 host_path=_place(container, use, options, variables),
@@ -193,6 +193,16 @@ def _mounts(
             )
         )
     return tuple(mounts)
+
+
+def _too_read_only(volume: str, node: NodeSettings) -> str:
+    if node.as_kubelet:
+        asked = f'volume "{volume}" requested recursive read-only mode'
+        return f"failed to resolve recursive read-only mode: {asked}, but it is not supported by the runtime"
+    return (
+        f"recursiveReadOnly of volume {volume} is Enabled, and nothing here makes mounts "
+        "below it read-only; say IfPossible or leave it out"
+    )
 
 
 def _read_only(pod: Pod, options: ContainerRunOptions) -> frozenset[str]:

@@ -48,7 +48,8 @@ class NodeSettings:
             pod's group also without a user, with which it is not made; it is made though the pod
             wants no groups of its image; ports of sidecars do not lead to the pod. A variable that
             names a limit which an init container does not have is 0 then, not what is allocatable;
-            one of the address of a static pod with the node's network is empty.
+            one of the address of a static pod with the node's network is empty. That no mount is
+            read-only all the way down is told in a kubelet's words.
 
     Raises:
         ConfigurationError: No name, a name server that is no IP address, or a directory

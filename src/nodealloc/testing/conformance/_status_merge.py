@@ -9,6 +9,7 @@ from nodealloc import _attrs as attrs
 from nodealloc.podfacts import PodStatus
 from nodealloc.podspec import Pod
 from nodealloc.podstatus import KUBELET, Told, merge_status, same_status, take_status
+from nodealloc.podstatus._conditions import DISRUPTION_TARGET, replaced
 from nodealloc.podstatus._merge import oddities_of
 from nodealloc.podstatus._taking import end_status, with_verdict
 from nodealloc.testing.conformance._podstatus import recorded_pod
@@ -218,9 +219,10 @@ class _Manager:
         told, held = self.told[uid], self.held[self.held_by[uid]]
         if held.is_gone:
             return []
-        merged = merge_status(
-            held.api, told.status, could_run=self.held_by[uid] in self.could_run, now_unix_s=_NOW_S
-        )
+        could_run = self.held_by[uid] in self.could_run
+        merged = merge_status(held.api, told.status, could_run=could_run, now_unix_s=_NOW_S)
+        if merged.is_terminal and not held.api.is_terminal and not could_run:
+            told = self.told[uid] = _timed_anew(told, merged)
         calls: list[dict[str, Json]] = []
         name = self.pods[uid].name
         if merged != held.api:
@@ -232,6 +234,15 @@ class _Manager:
             calls.append({"do": "delete", "name": name})
             del self.told[uid]
         return calls
+
+
+def _timed_anew(told: Told, sent: PodStatus) -> Told:
+    """As kept after it was sent: a kubelet writes the time of that condition into what it keeps, too."""
+    one = sent.condition(DISRUPTION_TARGET)
+    if one is None or told.status.condition(DISRUPTION_TARGET) is None:
+        return told
+    conditions = replaced(told.status.conditions, one)
+    return attrs.evolve(told, status=attrs.evolve(told.status, conditions=conditions))
 
 
 def _status(row: Json) -> PodStatus:
