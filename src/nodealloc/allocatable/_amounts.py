@@ -26,7 +26,7 @@ def allocatable(
 ) -> Resources:
     """What a scheduler may give to pods: capacity less reservations and hard eviction.
 
-    Huge pages are taken from memory, because they are gone for everything else.
+    Huge pages are taken from memory, reserved ones too, because they are gone for everything else.
 
     Args:
         capacity: Of the machine, by resource; `pid` counts processes.
@@ -67,7 +67,8 @@ def _less(capacity: Resources, held_back: tuple[Resources, ...]) -> Resources:
         for resources in held_back:
             amount = amount - resources.get(name, _ZERO)  # noqa: PLW2901 - each holds back from what is left
         left[name] = max(amount, _ZERO)
-    for name, amount in left.items():
+    for name, amount in capacity.items():
+        # Reserved pages too: they lie in the pool, whoever may have them.
         if page_bytes(name) is not None and "memory" in left:
             left["memory"] = max(left["memory"] - amount, _ZERO)
     return left

@@ -47,6 +47,17 @@ def test_allocatable_of_a_node() -> None:
     assert (str(usable["memory"]), str(usable["ephemeral-storage"])) == ("14Gi", "100Gi")
 
 
+def test_huge_pages_that_are_reserved_are_gone_from_memory_too() -> None:
+    """Whoever they are kept for: a page that is in the pool is no ordinary memory."""
+    capacity = amounts(memory="16Gi") | {"hugepages-1Gi": Quantity.of("4Gi")}
+    reservation = Reservation(kube_reserved={"hugepages-1Gi": "1Gi"}, system_reserved={"memory": "2Gi"})
+    for left in (allocatable(capacity, reservation), usable_by_pods(capacity, reservation)):
+        assert {name: str(amount) for name, amount in left.items()} == {
+            "memory": "10Gi",
+            "hugepages-1Gi": "3Gi",
+        }
+
+
 def test_exact_reserved_cpus_stand_in_for_amounts() -> None:
     """CPUs that are named count instead of amounts of CPU; memory stays."""
     reservation = Reservation(
