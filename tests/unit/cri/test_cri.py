@@ -804,7 +804,7 @@ def test_cpusets_go_through_the_runtime(peer: Peer, runtime: CriRuntime, tmp_pat
     with pytest.raises(TargetGoneError):
         writer.read("c")
     (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "status").write_text("Name:\tx\nCpus_allowed_list:\t2-3\n")
+    (tmp_path / "7" / "status").write_bytes(b"Name:\tgr\xc3\xbc\xc3\nCpus_allowed_list:\t2-3\n")
     assert writer.read("c") == (CPUSet.of(2, 3), None)
     peer.answers = dict.fromkeys(
         ("ContainerStatus", "UpdateContainerResources"), (grpc.StatusCode.NOT_FOUND, "gone")
