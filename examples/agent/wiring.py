@@ -151,7 +151,7 @@ class _Parts:
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
         by_hand, say = self.stage.executor is not None, self.stage.say
-        waits = () if say is None else (Waits(self.facts, self.lives.failures, say),)
+        waits = () if say is None else (Waits(self.facts, self.lives.failures, say, watched=self.watch.pods),)
         collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
             self.watch,
