@@ -36,7 +36,7 @@ from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
 from nodealloc.cri import last_output
 from nodealloc.dirwatch import Watcher
-from nodealloc.dsw_asw import Driven, ThreadExecutor, World
+from nodealloc.dsw_asw import Driven, Failure, ThreadExecutor, World
 from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy, pod_sources
 from nodealloc.node import NodeAllocator
 from nodealloc.podlife import (
@@ -151,7 +151,7 @@ class _Parts:
         if isinstance(self.sink, StaticPodSink):
             once_known["static pods"] = self.sink.heard
         by_hand, say = self.stage.executor is not None, self.stage.say
-        waits = () if say is None else (Waits(self.facts, self.lives.failures, say, watched=self.watch.pods),)
+        waits = () if say is None else (Waits(self.facts, self._failures, say, watched=self.watch.pods),)
         collects = () if self.rules.life.clears_away else (self._container_gc(),)
         return Agent(
             self.watch,
@@ -159,7 +159,7 @@ class _Parts:
             *((self.sources, self.probing, *self.driven) if by_hand else ()),
             lives=self.lives,
             probing=self.probing,
-            status=self._status(),
+            status=self.status,
             node=self.node,
             cpusets=self.cpusets if self.config.cpu_manager_policy != "none" else None,
             volumes=self.volumes,
@@ -170,6 +170,9 @@ class _Parts:
             executor=self.stage.executor,
             clock=self.stage.clock,
         )
+
+    def _failures(self, uid: str) -> tuple[Failure, ...]:
+        return (*self.lives.failures(uid), *self.status.failures(uid))
 
     def _devices(self) -> tuple[tuple[Beside, ...], tuple[Driven, ...]]:
         """What talks to plugins: started with the agent, or driven with it where that is done by hand."""
@@ -371,7 +374,9 @@ class _Parts:
             unix_s=self.stage.unix_s,
         )
 
-    def _status(self) -> StatusManager[PodFacts]:
+    @cached_property
+    def status(self) -> StatusManager[PodFacts]:
+        """What pods are told to be."""
         alone = self.rules.standalone
         telling = TellingOptions(
             node_ips=[self.place.node_ip],
