@@ -784,6 +784,13 @@ def test_a_runtime_without_events_says_so(peer: Peer, runtime: CriRuntime) -> No
         runtime.follow(lambda: None, ManualCancel())
 
 
+def test_a_listing_that_finds_nothing_is_a_refusal(peer: Peer, runtime: CriRuntime) -> None:
+    """It is about no record, of which could be said that it is not there."""
+    peer.answers = {"ListPodSandbox": (grpc.StatusCode.NOT_FOUND, "no such snapshotter")}
+    with pytest.raises(RuntimeRefusedError, match="ListPodSandbox: NOT_FOUND: no such snapshotter"):
+        runtime.listing()
+
+
 def notes(cpus: str, mems: str = "", pid: int = 0) -> bytes:
     """An answer with the runtime's own notes."""
     info = '{"pid": %d, "runtimeSpec": {"linux": {"resources": {"cpu": {"cpus": "%s", "mems": "%s"}}}}}'
