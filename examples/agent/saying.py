@@ -13,7 +13,7 @@ import attrs
 from nodealloc.dsw_asw import Cancel, Failure, World
 from nodealloc.podfacts import LifeState, PodEvent
 from nodealloc.podlife import HookCall, HookRunner, PodFacts
-from nodealloc.runtime import RuntimeWatch
+from nodealloc.runtime import PodKnown, RuntimeWatch
 
 __all__ = ["ProbeEvents", "SaidHooks", "Waits", "say_outages"]
 
@@ -51,6 +51,7 @@ class Waits:
         facts: Of pods.
         failures: From a uid to the steps that failed.
         say: Is told each line.
+        watched: What is known of each pod's containers: what ended is not started again before that is.
     """
 
     def __init__(
@@ -58,8 +59,9 @@ class Waits:
         facts: World[str, PodFacts],
         failures: Callable[[str], Iterable[Failure]],
         say: Callable[[str], object],
+        watched: World[str, PodKnown] | None = None,
     ) -> None:
-        self._facts, self._failures, self._say = facts, failures, say
+        self._facts, self._failures, self._say, self._watched = facts, failures, say, watched
         self._seen: Container[tuple[str, str]] = ()
         self._said: dict[tuple[str, str], str] = {}
 
@@ -84,6 +86,9 @@ class Waits:
         if one.waits_for is not None:
             words = _TRIES.sub("", one.waits_for.message)
             yield one.waits_for.blocker, f"waits for {one.waits_for.blocker}: {words}"
+        known = None if self._watched is None else self._watched.get(uid)
+        if known is not None and known.fault:
+            yield "", f"is left as it is while the runtime does not say how it is: {known.fault}"
         for failure in self._failures(uid):
             # What is not made ready yet is waited for, and of what is not started its status tells.
             is_told = failure.scope[2:] == ("parts",) or failure.verb in {"pull", "make", "start"}

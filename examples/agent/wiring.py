@@ -36,7 +36,7 @@ from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
 from nodealloc.cri import last_output
 from nodealloc.dirwatch import Watcher
-from nodealloc.dsw_asw import Driven, Periodic, ThreadExecutor, World
+from nodealloc.dsw_asw import Driven, Failure, Periodic, ThreadExecutor, World
 from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy, pod_sources
 from nodealloc.node import NodeAllocator
 from nodealloc.podlife import (
@@ -159,7 +159,7 @@ class _Parts:
             *((self.sources, self.probing, *self.driven) if by_hand else ()),
             lives=self.lives,
             probing=self.probing,
-            status=self._status(),
+            status=self.status,
             node=self.node,
             cpusets=self.cpusets if self.config.cpu_manager_policy != "none" else None,
             volumes=self.volumes,
@@ -175,10 +175,13 @@ class _Parts:
         """Who says what pods wait for, where anybody is told."""
         stage = self.stage
         if stage.say is not None:
-            look = Waits(self.facts, self.lives.failures, stage.say).look
+            waits = Waits(self.facts, self._failures, stage.say, self.watch.pods)
             yield Periodic(
-                look, every_s=2.0, first_s=2.0, executor=stage.executor, clock=stage.clock, name="waits"
+                waits.look, every_s=2.0, first_s=2.0, executor=stage.executor, clock=stage.clock, name="waits"
             )
+
+    def _failures(self, uid: str) -> tuple[Failure, ...]:
+        return (*self.lives.failures(uid), *self.status.failures(uid))
 
     def _devices(self) -> tuple[tuple[Beside, ...], tuple[Driven, ...]]:
         """What talks to plugins: started with the agent, or driven with it where that is done by hand."""
@@ -380,7 +383,9 @@ class _Parts:
             unix_s=self.stage.unix_s,
         )
 
-    def _status(self) -> StatusManager[PodFacts]:
+    @cached_property
+    def status(self) -> StatusManager[PodFacts]:
+        """What pods are told to be."""
         alone = self.rules.standalone
         telling = TellingOptions(
             node_ips=[self.place.node_ip],

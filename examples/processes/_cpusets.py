@@ -33,7 +33,7 @@ class ProcessCpusets:
         if pid and (told := self._runtime.confined(target)) is not None:
             return told, None
         try:
-            status = Path(f"/proc/{pid}/status").read_text() if pid else ""
+            status = Path(f"/proc/{pid}/status").read_text(errors="replace") if pid else ""
         except OSError:
             status = ""
         found = dict(re.findall(r"^(Cpus|Mems)_allowed_list:\s*(\S+)$", status, re.MULTILINE))

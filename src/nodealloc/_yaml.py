@@ -148,7 +148,6 @@ def values_of(
         TooSlowError: More than `MOST_SLOW` characters for PyYAML's own parser.
         TooDeepError: Nested too deeply, or in itself.
         YAMLError: It is no YAML, has a key twice, or something that JSON has not.
-        ValueError: A number that is too long, or no number.
 
     Source: sigs.k8s.io/yaml ``goyaml.v2/resolve.go``.
     """
@@ -285,8 +284,9 @@ def _scalar(event: ScalarEvent) -> object:
         raise _refused("a number to base 60", event)
     try:
         return cast("object", make(yaml.ScalarNode(tag, text)))
-    except LookupError:
-        raise _refused(f"{text[:20]!r} is no {tag}", event) from None
+    except (LookupError, ValueError):  # Python reads no more than some thousand digits
+        words = f"{text!r} is no {tag}" if len(text) <= _SHOWN else f"a number of {len(text)} characters"
+        raise _refused(words, event) from None
 
 
 def _kubelets_scalar(event: ScalarEvent) -> object:

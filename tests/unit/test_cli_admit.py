@@ -209,6 +209,14 @@ def test_a_bad_manifest_is_status_two(
     assert str(file) in capsys.readouterr().err
 
 
+def test_a_file_that_is_no_text_is_status_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says which byte is none, and what to do."""
+    file = tmp_path / "pod.yaml"
+    file.write_bytes(b"kind: \xff")
+    assert main(["admit", "--machine", MACHINE, str(file)]) == 2
+    assert capsys.readouterr().err == f"nodealloc admit: {file}: byte 6 is no UTF-8; write text @ $\n"
+
+
 def test_a_machine_that_is_none_is_status_two(tmp_path: Path) -> None:
     """Neither a line, nor a file of JSON, nor a folder with a sysfs."""
     file = tmp_path / "pod.json"

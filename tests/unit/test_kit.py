@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -14,10 +14,10 @@ from nodealloc.memblocks import MemoryAllocator
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock, check_journal, run_to_rest
 from nodealloc.testing.machine import format_mask, write_sysfs
 from nodealloc.testing.memblocks import check_books
-from nodealloc.testing.topology import FakeAllocator, check_allocator, workload
+from nodealloc.testing.topology import FakeAllocator, check_allocator, check_comparison, workload
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems, check_filesystems
 from nodealloc.testing.volume_sources import FakeConfigSource
-from nodealloc.topology import NotYet, NumaTopology, Owner
+from nodealloc.topology import Narrowest, NotYet, NumaTopology, Owner
 from tests.unit.test_ports import Counting
 
 GPU = "example.com/gpu"
@@ -78,6 +78,15 @@ def test_an_allocator_that_waits_is_not_ready() -> None:
     assert waiting.hints(asked.claims) == NotYet(blocker=GPU, message="a plugin")
     assert waiting.hints(workload("other", {"cpu": 1}).claims) == {}
     check_allocator(waiting, asked, NumaTopology(nodes=(0,)))
+
+
+def test_a_check_that_is_called_wrongly_says_so() -> None:
+    """It was told as a call of the user's class that raised where it has to answer."""
+    check: Callable[..., None] = check_comparison
+    with pytest.raises(
+        TypeError, match=r"check_comparison\(\) missing 1 required positional argument: 'numa'"
+    ):
+        check(Narrowest())
 
 
 def test_an_allocator_may_hold_something_from_the_start() -> None:

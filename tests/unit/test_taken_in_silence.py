@@ -197,6 +197,26 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
         lambda: DeviceLedger(DeviceAllocator(nodes=(0,))).alter(lambda _: wrong(None)),
         "what the function answered: expected a DeviceAllocator",
     ),
+    "devices that are prepared for an owner": (
+        lambda: DevicePlugins(DeviceLedger(DeviceAllocator(nodes=(0,)))).prepare(wrong(Owner("u", "app"))),
+        "prepare: expected a workload's key",
+    ),
+    "devices that are prepared once more for a text": (
+        lambda: DevicePlugins(DeviceLedger(DeviceAllocator(nodes=(0,)))).pre_start(wrong("u")),
+        "DevicePlugins.pre_start: owner: expected an Owner",
+    ),
+    "devices of a text": (
+        lambda: DevicePlugins(DeviceLedger(DeviceAllocator(nodes=(0,)))).launch(wrong("u")),
+        "DevicePlugins.launch: owner: expected an Owner",
+    ),
+    "a wait for what is mounted for a pod, and no uid": (
+        lambda: VolumeManager([], pods=FakePods(), executor=ManualExecutor()).wait_for_unmount(wrong(POD)),
+        "VolumeManager.wait_for_unmount: uid: expected a text",
+    ),
+    "one volume for several": (
+        lambda: VolumeManager([], pods=FakePods(), executor=ManualExecutor()).mark_reported_in_use("a/b"),
+        "VolumeManager.mark_reported_in_use: volumes: expected several of text",
+    ),
     "plugins over CPUs": (
         lambda: DevicePlugins(wrong(started().allocator(CpuAllocator))),
         "what the keeper keeps: expected a DeviceLedger",

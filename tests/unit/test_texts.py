@@ -73,6 +73,13 @@ def test_a_key_that_stands_twice_is_refused(text: str, words: str) -> None:
         documents_of(text, "x")
 
 
+@pytest.mark.parametrize("text", ["a: 1\nb: " + "9" * 5000, '{"a": 1,\n"b": ' + "9" * 5000 + "}"])
+def test_a_number_that_nobody_reads_is_told_with_its_place(text: str) -> None:
+    """Not in Python's own words, which tell how to raise a limit of the program."""
+    with pytest.raises(DecodeError, match="a number of 5000 characters, line 2; mend it"):
+        documents_of(text, "x")
+
+
 def test_merges_that_double_are_made_once_each() -> None:
     """Sixty lines that PyYAML made 2^60 entries of, one by one."""
     (found,) = documents_of(DOUBLING, "x")

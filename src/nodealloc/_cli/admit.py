@@ -234,14 +234,12 @@ def _listed(document: object, source: str) -> Iterator[tuple[object, str]]:
 
 def _documents(path: str) -> list[object]:
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise ConfigurationError(
             f"{path}: {error.strerror or error}; name a file of manifests, or -"
         ) from error
-    except UnicodeDecodeError as error:
-        raise DecodeError(path, [Fault("$", str(error))]) from error
-    return documents_of(text, path)
+    return documents_of(data, path)
 
 
 def _json(answer: _Answer) -> dict[str, Json]:

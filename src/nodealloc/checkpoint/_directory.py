@@ -271,24 +271,25 @@ class Directory:
 
         A name that came back could be taken for that of an older commit whose
         record a power cut revives; one that can be told in advance could be
-        somebody else's already.
+        somebody else's already. An error names the file whose place one is to
+        take, so that it is the same at each try.
         """
         made: dict[str, int] = {}
         try:
             for name, data in contents:
                 new = f"{_NEW}{os.urandom(8).hex()}.{name}"
                 if len(data) > _LARGEST:
-                    raise _too_large("write", self._at(new))
+                    raise _too_large("write", self._at(name))
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                made[new] = self._open(new, flags)
-                self._fill(new, made[new], data)
+                made[new] = self._open(new, flags, told=name)
+                self._fill(name, made[new], data)
             if len(made) > 1:
                 # On their way together, the disk takes them together: a wait for each costs far more.
                 for descriptor in made.values():
                     with contextlib.suppress(OSError):
                         self._files.begin_writing(descriptor)
-            for new, descriptor in made.items():
-                call("fsync", self._at(new), self._files.fsync, descriptor)
+            for (name, _), descriptor in zip(contents, made.values(), strict=True):
+                call("fsync", self._at(name), self._files.fsync, descriptor)
         except StoreFailedError:
             self._close_all(made.values())
             self._discard(made)
@@ -341,8 +342,9 @@ class Directory:
         with contextlib.suppress(OSError):
             self._files.close(descriptor)
 
-    def _open(self, name: str, flags: int) -> int:
-        return call("open", self._at(name), self._files.open, name, flags, 0o600, dir_fd=self.descriptor)
+    def _open(self, name: str, flags: int, *, told: str = "") -> int:
+        at = self._at(told or name)
+        return call("open", at, self._files.open, name, flags, 0o600, dir_fd=self.descriptor)
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"

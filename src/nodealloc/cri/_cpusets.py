@@ -50,7 +50,7 @@ class CriCpusetWriter:
         if known.cpus is not None:
             return known.cpus, known.mems
         try:
-            status = (self._proc / str(known.pid) / "status").read_text(encoding="ascii")
+            status = (self._proc / str(known.pid) / "status").read_text(encoding="ascii", errors="replace")
         except OSError as error:
             raise TargetGoneError(target) from error
         found = dict(re.findall(r"^(Cpus|Mems)_allowed_list:\s*(\S+)$", status, re.MULTILINE))

@@ -207,7 +207,7 @@ def _refusal(error: CallRefusedError, about: str) -> Exception:
     words = error.detail or error.status
     if _NOT_UP in words:
         return RuntimeUnavailableError(error.call, words)
-    if error.status == grpc.StatusCode.NOT_FOUND.name:
+    if error.status == grpc.StatusCode.NOT_FOUND.name and about:
         return NoSuchRecordError(error.call, about, words)
     if any(one in words for one in _TAKEN) or error.status == grpc.StatusCode.ALREADY_EXISTS.name:
         return NameReservedError(error.call, about, words)

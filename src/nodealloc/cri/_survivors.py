@@ -92,10 +92,10 @@ class Survivors:
     def _folder(self, pid: int) -> Path | None:
         """The cgroup of a process, in a hierarchy that can be read from here."""
         try:
-            lines = (self._proc / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines()
+            text = os.fsdecode((self._proc / str(pid) / "cgroup").read_bytes())
         except OSError:
             return None
-        for line in lines:
+        for line in text.split("\n")[:-1]:
             _, controllers, path = line.split(":", 2)
             for name in (controllers, controllers.partition(",")[0], "unified"):
                 folder = self._cgroups / name / path.lstrip("/")

@@ -47,7 +47,11 @@ class JsonLinesSink:
         self._pod, self._unix_s, self._lock = pod, unix_s, threading.Lock()
         self._names: dict[str, Pod] = {}
         self._is_cut = False
-        self._append(b"\n")  # ends a line that a crash cut short; whoever reads knows that a writer came
+        try:
+            self._append(b"\n")  # ends a line that a crash cut short; whoever reads knows that a writer came
+        except OSError:
+            self._file.close()
+            raise
 
     def told(self, uid: str, status: PodStatus, /) -> None:
         """Write a line."""
@@ -84,7 +88,11 @@ class JsonLinesSink:
     def _append(self, data: bytes) -> None:
         """All of it, or an error and nothing later: whoever hears of the error tells anew."""
         while data:
-            written = self._file.write(data) or 0
+            try:
+                written = self._file.write(data) or 0
+            except OSError as error:
+                error.filename = str(self._path)
+                raise
             data = data[written:]
             self._is_cut = bool(data)
 

@@ -85,9 +85,11 @@ class FolderSink:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(made, self.path(uid))  # noqa: PTH105 - a Path would be made of it first
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(made)  # noqa: PTH108 - the same
+            if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+                error.filename = str(self.path(uid))
             raise
         self._flush()
 

@@ -24,6 +24,8 @@ def in_words(check: Callable[P, None]) -> Callable[P, None]:
         except AssertionError:
             raise
         except Exception as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is None:
+                raise  # the check itself was called with other arguments than it has
             raise AssertionError(f"{_call(error)} raised {error!r} where it has to answer") from error
 
     return checked

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 from typing_extensions import override
 
-from nodealloc._typed import typed_but, typed_methods
+from nodealloc._typed import typed, typed_but, typed_methods
 from nodealloc.dsw_asw import (
     BackOff,
     Clock,
@@ -255,6 +255,7 @@ class VolumeManager(Group):
         await self._populated_wait(uid).result_async(timeout_s)
         await self._mounted_wait(uid).result_async(max(0.0, until_s - time.monotonic()))
 
+    @typed
     def wait_for_unmount(self, uid: str, /, timeout_s: float = 123.0) -> None:
         """Block until nothing of a pod is mounted; the pod has to have ended."""
         keys = [key for key, record in self.actual.snapshot().items() if uid in record.value.mounts]
@@ -287,6 +288,7 @@ class VolumeManager(Group):
         """Attachable volumes that a controller must not detach from this node."""
         return self._views.in_use()
 
+    @typed
     def mark_reported_in_use(self, volumes: Iterable[VolumeId], /) -> None:
         """The controller knows by now that these are in use, so they may be built on."""
         before = self._domain.reported_in_use

@@ -20,7 +20,7 @@ from nodealloc.kubeconfig import kubelet_config
 from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
 from nodealloc.podlife import HookCall, PodFacts, PodLives, SecretCredentials
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
-from nodealloc.runtime import PodReport, RuntimeWatch
+from nodealloc.runtime import PodKnown, PodReport, RuntimeWatch
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
 from nodealloc.testing.podlife import FakeHooks
 from nodealloc.testing.runtime import FakeContainerRuntime
@@ -105,6 +105,25 @@ def test_steps_of_a_pod_that_fail_are_said_where_its_status_has_nothing() -> Non
     waits.look()
     assert said == ["pod default/web cannot run sandbox: no"]
     failed.clear()
+    waits.look()
+    assert said[1:] == ["pod default/web goes on"]
+
+
+def test_a_pod_of_which_the_runtime_does_not_say_how_it_is_is_said() -> None:
+    """It ended, nothing started it again, and nobody was told why."""
+    facts: World[str, PodFacts] = World("facts")
+    facts.put("u", PodFacts(pod=Pod(uid="u", name="web"), life=LifeState.SYNCING), by="test")
+    watched: World[str, PodKnown] = World("runtime pods")
+    said: list[str] = []
+    waits = Waits(facts, lambda _: (), said.append, watched=watched)
+    watched.put("u", PodKnown(uid="u", fault="ContainerStatus: BAD ANSWER: c: state 55"), by="test")
+    waits.look()
+    assert said == []  # the next answer may be a better one
+    waits.look()
+    waits.look()
+    why = "ContainerStatus: BAD ANSWER: c: state 55"
+    assert said == [f"pod default/web is left as it is while the runtime does not say how it is: {why}"]
+    watched.put("u", PodKnown(uid="u"), by="test")
     waits.look()
     assert said[1:] == ["pod default/web goes on"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -361,3 +362,17 @@ def test_a_database_of_a_later_release_is_left_as_it_is(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as later:
         assert later.execute("SELECT count(*) FROM keys").fetchone() == (2,)
     assert not list(tmp_path.glob("*damaged*"))
+
+
+def test_a_file_that_cannot_be_replaced_is_named_the_same_each_time(tmp_path: Path) -> None:
+    """Whoever passes on what is new about a fault passed on each try: the new file has another name."""
+    with FileStore(tmp_path / "store", FORMATS) as store:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        try:
+            for _ in range(2):
+                with pytest.raises(StoreFailedError) as refused:
+                    store.commit({"row.1": JsonCheckpoint(kind="a", version=1, value="x" * 2000)})
+                assert refused.value.path == str(tmp_path / "store" / "row.1")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -784,6 +784,13 @@ def test_a_runtime_without_events_says_so(peer: Peer, runtime: CriRuntime) -> No
         runtime.follow(lambda: None, ManualCancel())
 
 
+def test_a_listing_that_finds_nothing_is_a_refusal(peer: Peer, runtime: CriRuntime) -> None:
+    """It is about no record, of which could be said that it is not there."""
+    peer.answers = {"ListPodSandbox": (grpc.StatusCode.NOT_FOUND, "no such snapshotter")}
+    with pytest.raises(RuntimeRefusedError, match="ListPodSandbox: NOT_FOUND: no such snapshotter"):
+        runtime.listing()
+
+
 def notes(cpus: str, mems: str = "", pid: int = 0) -> bytes:
     """An answer with the runtime's own notes."""
     info = '{"pid": %d, "runtimeSpec": {"linux": {"resources": {"cpu": {"cpus": "%s", "mems": "%s"}}}}}'
@@ -804,7 +811,7 @@ def test_cpusets_go_through_the_runtime(peer: Peer, runtime: CriRuntime, tmp_pat
     with pytest.raises(TargetGoneError):
         writer.read("c")
     (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "status").write_text("Name:\tx\nCpus_allowed_list:\t2-3\n")
+    (tmp_path / "7" / "status").write_bytes(b"Name:\tgr\xc3\xbc\xc3\nCpus_allowed_list:\t2-3\n")
     assert writer.read("c") == (CPUSet.of(2, 3), None)
     peer.answers = dict.fromkeys(
         ("ContainerStatus", "UpdateContainerResources"), (grpc.StatusCode.NOT_FOUND, "gone")

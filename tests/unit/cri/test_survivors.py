@@ -103,6 +103,14 @@ def test_a_container_that_cannot_be_seen_is_not_counted(box: Box, tmp_path: Path
     assert Survivors(box.proc, tmp_path / "elsewhere").note("c", FIRST, 0) is None
 
 
+def test_a_cgroup_may_have_any_name(box: Box) -> None:
+    """Whoever may make cgroups in a container names them: no UTF-8, and what some take for an end of line."""
+    name = os.fsdecode(b"b\xff\x0bx")
+    box.inside.rename(box.inside.with_name(name))
+    (box.proc / str(FIRST) / "cgroup").write_bytes(os.fsencode(f"4:pids:/{name}\n0::/\n"))
+    assert box.left() == 0
+
+
 def test_the_clock_is_that_of_proc() -> None:
     """This very process began before now, and not long ago."""
     began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])

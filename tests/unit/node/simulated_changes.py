@@ -156,7 +156,7 @@ CHANGES = {
     "no-fsync": Change(
         "files are not flushed before they count",
         "checkpoint/_directory.py",
-        '                call("fsync", self._at(new), self._files.fsync, descriptor)\n',
+        '                call("fsync", self._at(name), self._files.fsync, descriptor)\n',
         "                pass\n",
         "power",
     ),

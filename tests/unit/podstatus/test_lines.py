@@ -12,7 +12,7 @@ import pytest
 
 from nodealloc.podfacts import PodStatus
 from nodealloc.podspec import Container, Pod
-from nodealloc.podstatus import JsonLinesSink
+from nodealloc.podstatus import FolderSink, JsonLinesSink
 
 POD = Pod(uid="u", name="n", containers=(Container(name="c"),))
 ROOM_BYTES = 1000
@@ -66,3 +66,18 @@ def test_a_pipe_that_nobody_reads_is_refused(tmp_path: Path) -> None:
     sink.close()
     assert json.loads(os.read(reader, 4096))["status"] is None
     os.close(reader)
+
+
+def test_a_full_disk_is_told_with_the_file() -> None:
+    """A bare `No space left on device` does not say whose."""
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        JsonLinesSink("/dev/full", {"u": POD}.get)
+
+
+@pytest.mark.usefixtures("little_room")
+def test_a_full_disk_is_told_with_the_file_of_a_folder(tmp_path: Path) -> None:
+    """The pod's, not the one that would have taken its place."""
+    sink = FolderSink(tmp_path)
+    with pytest.raises(OSError, match=f"File too large: '{sink.path('u')}'"):
+        sink.told("u", PodStatus(message="x" * ROOM_BYTES))
+    assert list(tmp_path.iterdir()) == []

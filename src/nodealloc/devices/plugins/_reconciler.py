@@ -12,7 +12,7 @@ import attrs
 
 from nodealloc._arguments import check, wrong
 from nodealloc._rpc.server import KeptServer
-from nodealloc._typed import typed_but
+from nodealloc._typed import typed, typed_but
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
@@ -287,12 +287,14 @@ class DevicePlugins:
             PluginUnavailableError: A plugin did not answer; try again later.
             PluginRefusedError: A plugin refused; release the workload.
         """
+        check("prepare", workload, str, "a workload's key (owner.workload, pod.uid)")
         for (member, resource), grant in sorted(self._keeper.current().grants.get(workload, {}).items()):
             if grant.response is not None:
                 continue
             response = self._calls(resource, "Allocate").allocate(sorted(grant.ids))
             self._answered(Owner(workload, member), resource, grant, response)
 
+    @typed
     def pre_start(self, owner: Owner, /) -> None:
         """Before each start of a container: plugins that want it prepare its devices; after `prepare`.
 
@@ -311,6 +313,7 @@ class DevicePlugins:
                     raise PluginUnavailableError(resource, "PreStartContainer", "NOT PREPARED", why)
                 self._calls(resource, "PreStartContainer").pre_start(sorted(grant.ids))
 
+    @typed
     def launch(self, owner: Owner, /) -> Launch | NotYet:
         """What a container gets with its devices; see `launch_of`."""
         return launch_of(self._keeper.current(), owner)
