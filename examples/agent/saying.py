@@ -93,7 +93,8 @@ class Waits:
             # What is not made ready yet is waited for, and of what is not started its status tells.
             is_told = failure.scope[2:] == ("parts",) or failure.verb in {"pull", "make", "start"}
             if failure.tries > 1 and not is_told:
-                yield failure.verb, f"cannot {_TRIES.sub('', str(failure))}"
+                words = _TRIES.sub("", str(failure))
+                yield failure.verb, f"cannot {words.replace('tell:', 'tell its status:', 1)}"
 
 
 def _name(one: PodFacts) -> str:

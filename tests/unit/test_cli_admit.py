@@ -414,3 +414,12 @@ def test_an_output_that_takes_nothing_ends_in_a_sentence(tmp_path: Path) -> None
     assert left.stderr.startswith("nodealloc admit: [Errno 28] No space left on device; see that")
     closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *asked], capture_output=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_a_file_without_an_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A device, or a disk image that was meant for something else."""
+    monkeypatch.setattr("nodealloc._cli.admit._MOST_BYTES", 1 << 20)
+    assert main(["admit", "--machine", MACHINE, "/dev/zero"]) == 2
+    assert capsys.readouterr().err == "nodealloc admit: /dev/zero: has more than 1 MiB; give it in parts\n"

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import named
@@ -39,6 +39,8 @@ from nodealloc.verdicts import Admitted, Refused, Verdict
 
 __all__ = ["add_arguments", "run"]
 
+_MOST_BYTES: Final = 256 << 20
+"""Manifests of a file; a device may have no end."""
 _LISTS = ("List", "PodList")
 _COUNTED = ("cpu", "memory", "ephemeral-storage", "pods")
 _PODS = "110"
@@ -234,11 +236,17 @@ def _listed(document: object, source: str) -> Iterator[tuple[object, str]]:
 
 def _documents(path: str) -> list[object]:
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if path == "-":
+            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with Path(path).open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(
             f"{path}: {error.strerror or error}; name a file of manifests, or -"
         ) from error
+    if len(data) > _MOST_BYTES:
+        raise ConfigurationError(f"{path}: has more than {_MOST_BYTES >> 20} MiB; give it in parts")
     return documents_of(data, path)
 
 
