@@ -122,6 +122,13 @@ class Environment:
         """Virtual seconds since the beginning, asleep and switched off included."""
         return self._clock.passed_s
 
+    def staying(self) -> list[Pod]:
+        """Pods that are to go on: nobody asked for their end, and they have not ended."""
+        every = [one for pods in self.pods.values() for one in pods.values()]
+        told = {one.uid: self.told.get(one.uid) for one in every}
+        over = {uid for uid, status in told.items() if status is not None and status.is_terminal}
+        return [one for one in every if one.uid not in self.deletions and one.uid not in over]
+
     def overdue_s(self, uid: str, *, is_awake: bool = False) -> float:
         """For how long a pod has been there for longer than it may; negative before that.
 

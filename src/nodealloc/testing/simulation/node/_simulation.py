@@ -199,6 +199,10 @@ class NodeSimulation:
             self._users.go()
             self._settle()
         if self.environment.is_aligned:
+            self._editors.grow()
+            self._settle()
+            self._editors.calm()
+            self._settle()
             self._users.take_rest()
             self._settle()
         self._users.empty()

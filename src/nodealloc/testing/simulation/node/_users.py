@@ -107,11 +107,9 @@ class Users:
         elif environment.awake_s - environment.reads.ends_s.get(self._rolled, environment.awake_s) > _KNOWN_S:
             ports = self._ports(self._rolled)
             self._rolled = ""
-            stay = [
-                pod for pods in environment.pods.values() for uid, pod in pods.items() if self._stays(uid)
-            ]
             left = environment.room[0] - sum(
-                effective_requests(environment.forms.most(pod))["cpu"].milli_value for pod in stay
+                effective_requests(environment.forms.most(pod))["cpu"].milli_value
+                for pod in environment.staying()
             )
             if left >= _WORTH_IT:
                 self._number += 1
@@ -124,11 +122,6 @@ class Users:
 
     def _runs(self, uid: str) -> bool:
         return bool(self._environment.containers.running_of(uid))
-
-    def _stays(self, uid: str) -> bool:
-        told = self._environment.told.get(uid)
-        is_over = told is not None and told.is_terminal
-        return uid not in self._environment.deletions and not is_over
 
     def delete(self, rng: random.Random) -> None:
         """Somebody asks for a pod to end; asked again, perhaps with a shorter grace."""
@@ -323,8 +316,7 @@ class Users:
     def take_rest(self) -> None:
         """Somebody wants all the CPUs that nobody asks for; of memory little, where there is some."""
         environment = self._environment
-        stay = [pod for pods in environment.pods.values() for uid, pod in pods.items() if self._stays(uid)]
-        asked = [effective_requests(pod) for pod in stay]
+        asked = [effective_requests(pod) for pod in environment.staying()]
         cpus = environment.room[0] - sum(one["cpu"].milli_value for one in asked)
         memory_bytes = environment.room[1] - sum(one["memory"].value for one in asked)
         if cpus >= _WORTH_IT and memory_bytes >= _SPARE_BYTES:
