@@ -51,6 +51,7 @@ _WAITING_S = 180.0
 """How long edits wait that cannot come in: what has to start again meanwhile does."""
 _HANGS = re.compile(r" (hangs|is slow)$")
 _ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
+_FORGETS = frozenset({"disk fails", "disk is full", "executor doubles"})
 _WORDS = re.compile(r"[\w-]+")
 _TOLD = 60
 """Lines of a story that a violation tells."""
@@ -137,6 +138,7 @@ class NodeSimulation:
         self.environment.only_tells = all(
             one in _ENDS or one in ORDINARY or one.startswith("sink ") for one in self.seeds.odds
         )
+        self.environment.reads_once = _FORGETS.isdisjoint(self.seeds.odds)
         self.environment.strays = lambda: sum(chance.struck[one] for one in STRAY)
         self._kill_moments = KillMoments(self.environment)
         self._disk = MachineDisk(chance)
@@ -239,6 +241,7 @@ class NodeSimulation:
             act(1.0, users.hasten)
             act(120.0, users.force)
             act(60.0, users.replace)
+            act(15.0, users.put_back)
             act(30.0, editors.edit)
             act(6.0, editors.correct)
             act(40.0, editors.part_with)

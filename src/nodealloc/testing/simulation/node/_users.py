@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from nodealloc.podfacts import PodIdentity
@@ -196,6 +197,26 @@ class Users:
             self._environment.delete(uid, float(pod.termination_grace_period_seconds))
             self._environment.let_go(uid)
             self._environment.want(FILE, self._random(rng, FILE, pod.name))
+
+    def put_back(self, rng: random.Random) -> None:
+        """A manifest that was taken away is there again, word for word: another pod."""
+        environment = self._environment
+        names = {pod.name for pod in environment.pods[FILE].values()}
+        newest = {
+            pod.name: uid
+            for uid, pod in environment.known.items()
+            if uid in environment.deletions and environment.is_static(uid)
+        }
+        uids = [uid for name, uid in newest.items() if name not in names and self._is_seen_gone(uid)]
+        if uids and sum(map(len, environment.pods.values())) < _MOST_PODS:
+            environment.want(FILE, environment.manifests.put_back(environment.known[rng.choice(uids)]))
+
+    def _is_seen_gone(self, uid: str) -> bool:
+        """Whether the agent has read that its manifest was there and is no more, and remembers both."""
+        environment, reads = self._environment, self._environment.reads
+        read_s = reads.ends_s.get(uid, -math.inf)
+        is_read = read_s > reads.alive_since_s and environment.awake_s - read_s > _KNOWN_S
+        return uid in environment.told and environment.reads_once and is_read
 
     def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
         self._number += 1

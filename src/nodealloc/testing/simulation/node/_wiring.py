@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nodealloc.admission import Chain
-from nodealloc.agent import AdmissionPreparer, Agent, ConfinedRuntime, GrantedConfiguration, Remembered
+from nodealloc.agent import (
+    AdmissionPreparer,
+    Agent,
+    ConfinedRuntime,
+    GrantedConfiguration,
+    Remembered,
+    remembering_editions,
+)
 from nodealloc.checkpoint import FileStore
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import DeviceAllocator
@@ -82,7 +89,13 @@ def _wire(
     on = AgentParts(ports, is_aligned=is_aligned)
     store, node, was = opened(ports, empty(ports.machine), chain)
     watch = RuntimeWatch(ports.runtime, journal=store, known=was.known, executor=on.executor, clock=on.clock)
-    sources = PodSources(ports.sources, executor=on.executor, clock=on.clock)
+    sources = PodSources(
+        ports.sources,
+        editions=was.editions,
+        remember=remembering_editions(store),
+        executor=on.executor,
+        clock=on.clock,
+    )
     on.hurries(sources)
     facts: World[str, PodFacts] = World("facts of pods")
     told: World[str, Told] = World("told")
