@@ -1,5 +1,7 @@
 """Bugs that were planted when the simulation was looked through a fourth time: each is found."""
 
+# ruff: noqa: E501 - the library's text, line by line as it stands there
+
 from __future__ import annotations
 
 from tests.unit.node.simulated_changes import Change
@@ -26,6 +28,62 @@ FOURTH_LOOK = {
         "podsources/_editions.py",
         "        return Editions(by_name={**gone, **names}, least=self.least), tuple(told)\n",
         "        return Editions(by_name=names, least=self.least), tuple(told)\n",
+        "calm",
+    ),
+    "cgroup-stays": Change(
+        "a pod's cgroup stays when its pod is gone",
+        "podlife/preparers/_cgroups.py",
+        "            self._pods.pop(pod.uid, None)\n            self._gone.add(pod.uid)\n",
+        "            self._gone.add(pod.uid)\n",
+        "calm",
+    ),
+    "cgroup-as-made": Change(
+        "an edit of a pod leaves its cgroup as it was",
+        "podlife/preparers/_cgroups.py",
+        "            if self._follows or pod.uid not in self._pods:\n",
+        "            if pod.uid not in self._pods:\n",
+        "calm",
+    ),
+    "pod-memory-unlimited": Change(
+        "a pod as a whole may use all the memory there is",
+        "cgroups/_pods.py",
+        "        memory_bytes=_pages(memory or 0),\n",
+        "        memory_bytes=None,\n",
+        "calm",
+    ),
+    "untold-cgroups-go": Change(
+        "cgroups of pods of which nobody has told yet are removed, with all that runs there",
+        "podlife/preparers/_cgroups.py",
+        "leave=untold)",
+        "leave=())",
+        "calm",
+    ),
+    "burstable-weighs-little": Change(
+        "pods of the burstable class weigh nothing against guaranteed ones",
+        "cgroups/_qos_tree.py",
+        "            cpu_shares=milli_cpu_to_shares(burstable_cpu),\n",
+        "            cpu_shares=MIN_SHARES,\n",
+        "calm",
+    ),
+    "found-limits-right": Change(
+        "whatever limits are found at the start count as those that are wanted",
+        "cgroups/_reconciler.py",
+        "asked=limits.only(same_in(limits, found)))",
+        "asked=limits)",
+        "kills",
+    ),
+    "class-of-another": Change(
+        "each pod's cgroup stands in the class of best effort",
+        "cgroups/_pods.py",
+        "return root if qos is QosClass.GUARANTEED else root.child(qos.value.lower())",
+        "return root if qos is QosClass.GUARANTEED else root.child('besteffort')",
+        "calm",
+    ),
+    "cgroup-not-awaited": Change(
+        "containers start before their pod's cgroup is there",
+        "podlife/preparers/_cgroups.py",
+        "        report = self._round()\n        if report is None:\n            return NotYet",
+        "        return Provided(value=PodRunOptions(cgroup_parent=pod_name(self._tree.options.root, pod).path()))\n        report = self._round()\n        if report is None:\n            return NotYet",
         "calm",
     ),
 }

@@ -17,6 +17,7 @@ from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._behaviour import Behaviour
+from nodealloc.testing.simulation.node._cgroups import SimulatedCgroups
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._events import Deletion, Event, Events, What
 from nodealloc.testing.simulation.node._forms import Forms
@@ -49,6 +50,7 @@ class Environment:
         events: Everything that happens.
         containers: The runtime.
         outages: When it is away, and what it has lost then.
+        cgroups: Who is limited where.
         volumes: What is mounted.
         plugins: Who serves devices.
         pods: What each source has, by source and uid.
@@ -109,6 +111,7 @@ class Environment:
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.events)
         self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.events)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.events, self._behave)
+        self.cgroups: SimulatedCgroups = SimulatedCgroups(clock, self.events, self.containers)
         self.outages: Outages = Outages(clock, self.events, self.containers)
 
     @property
@@ -258,6 +261,7 @@ class Environment:
         self._happen(What.POWER, "")
         self.outages.power_cut()
         self.volumes.power_cut()
+        self.cgroups.power_cut()
         self.plugins.power_cut()
 
     def _behave(self, uid: str, name: str, _attempt: int) -> Behaviour:

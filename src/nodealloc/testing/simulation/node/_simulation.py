@@ -301,6 +301,7 @@ class NodeSimulation:
             sink=SimulatedSink(
                 life, environment.tell, environment.say_gone, environment.hung, environment.sink
             ),
+            cgroups=environment.cgroups.serve(life),
             volumes=environment.volumes.serve(life),
             plugins=environment.plugins.serve(life),
             disk=self._disk.disk.path,

@@ -71,7 +71,9 @@ class Users:
             pod = found_pod(uid)
             self._environment.want(source, pod)
             self.found.add(uid)
-            config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name)
+            parent = f"/kubepods/burstable/pod{uid}"
+            self._environment.cgroups.leave(parent)
+            config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name, cgroup_parent=parent)
             made = self._environment.containers.run_sandbox(config)
             one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
             container_id = self._environment.containers.create_container(made, one, config)

@@ -103,7 +103,7 @@ def _wire(
     cpusets, begun = on.cpusets(node), BegunPods(is_let_in=node.holds)
     plugins, drives_plugins = on.plugins(node)
     with_devices = () if plugins is None else (on.preparing(plugins),)
-    volumes = on.volumes(begun)
+    volumes, cgroups = on.volumes(begun), on.cgroups(was, watch)
     why = "nothing is made for a pod that may not come in"
     confined = (
         None if cpusets is None else ConfinedRuntime(ports.runtime, node=node, cpusets=cpusets, watch=watch)
@@ -117,7 +117,7 @@ def _wire(
             whole=NodeConfiguration(_SETTINGS), node=node, plugins=plugins, confines=cpusets is not None
         ),
         hooks=on.hooks(),
-        preparations=(admitting, on.mounting(volumes), *with_devices, *own),
+        preparations=(admitting, on.limiting(cgroups), on.mounting(volumes), *with_devices, *own),
         probes=probing.verdicts,
         told=told,
         sources=sources,
@@ -140,6 +140,7 @@ def _wire(
         node=node,
         cpusets=cpusets,
         volumes=volumes,
+        once_known={"cgroups": cgroups.settle},
         executor=on.executor,
         clock=on.clock,
     )
