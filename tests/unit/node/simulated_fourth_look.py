@@ -149,4 +149,11 @@ FOURTH_LOOK = {
         "    ready = verdict.readiness is not False or not",
         "calm",
     ),
+    "recover-skipped": Change(
+        "what a commit that was cut short left is taken as it stands",
+        "checkpoint/_file_store.py",
+        "        self._directory.recover()\n",
+        "",
+        "kills",
+    ),
 }

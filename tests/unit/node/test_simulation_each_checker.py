@@ -1163,6 +1163,11 @@ def file_is_damaged(scene: Scene) -> None:
     scene.happens(What.KILLED)
 
 
+def commit_is_cut_off(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    scene.environment.files = lambda: {"state/.nodealloc.new-1.life.u": b""}
+
+
 BROKEN = {
     "OneCopy": Broken(one_copy, r"u/app runs 2 times"),
     "OneOfAName": Broken(
@@ -1374,6 +1379,9 @@ BROKEN = {
         cgroups_differ, r"cpu_shares of \S+ is 2, and u asks for 1024", "settled"
     ),
     "CgroupsHold of classes": Broken(class_differs, r"burstable has 2 shares, and its pods 1024", "settled"),
+    "StoreIsWhole of commits": Broken(
+        commit_is_cut_off, r"new-1\.life\.u is left of a commit that was cut off", "settled"
+    ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }
 
