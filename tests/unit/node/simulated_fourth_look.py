@@ -156,4 +156,11 @@ FOURTH_LOOK = {
         "",
         "kills",
     ),
+    "no-heirs": Change(
+        "a plugin that registered by two sockets is let go with one of them, though it serves at the other",
+        "pluginreg/_domain.py",
+        "        if not heirs:\n            handler.dereg",
+        "        if True:\n            handler.dereg",
+        "plugins",
+    ),
 }

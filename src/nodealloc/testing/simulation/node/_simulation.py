@@ -183,6 +183,7 @@ class NodeSimulation:
         if "second sandbox is ready" in self.seeds.odds:
             self.environment.outages.double_some(self.simulation.chance.rng)
         self._settle()
+        self.environment.plugins.register_once()
         if self.seeds.rests_s:
             self._users.begin_loop()
             self.simulation.rest(self.seeds.rests_s)
@@ -260,6 +261,7 @@ class NodeSimulation:
         every_s = self.seeds.plugins_act_s
         act(every_s, environment.plugins.act)
         act(4 * every_s, environment.plugins.replace)
+        act(2 * every_s, environment.plugins.register_twice)
 
     def _kill_at_work(self, _rng: Random) -> None:
         """The agent is killed while what it remembers counts."""
