@@ -14,7 +14,6 @@ from pathlib import Path
 from examples.agent.build import Stage
 from examples.agent.wiring import Place, wire
 from nodealloc.agent import AGENT_FORMATS, Rulebook
-from nodealloc.cgroups import stand_in
 from nodealloc.checkpoint import FileStore, StoreFailedError
 from nodealloc.dsw_asw import Driven
 from nodealloc.kubeconfig import NodePlan, kubelet_config
@@ -51,7 +50,7 @@ def agent(ports: NodePorts, say: Callable[[str], object] | None = None) -> Drive
         place = Place(
             runtime=ports.runtime,
             cpusets=ports.cpusets,
-            driver=stand_in(root / "cgroup"),
+            driver=ports.cgroups,
             store=store,
             root=root,
             settings=NodeSettings(name=name, memory_capacity_bytes=capacity["memory"].value),

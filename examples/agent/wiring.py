@@ -31,7 +31,7 @@ from nodealloc.agent import (
     preparations_of,
     remembering_editions,
 )
-from nodealloc.cgroups import CgroupFs, QosTree
+from nodealloc.cgroups import QosTree, TreeDriver
 from nodealloc.checkpoint import Store
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
 from nodealloc.cri import last_output
@@ -99,7 +99,7 @@ class Place:
 
     runtime: WholeRuntime
     cpusets: CpusetWriter
-    driver: CgroupFs
+    driver: TreeDriver
     store: Store
     root: Path
     settings: NodeSettings
@@ -273,7 +273,7 @@ class _Parts:
         """Limits pods; what nobody knows any more goes once it is known what runs."""
         watch = self.watch
         return CgroupPreparer(
-            QosTree(self.place.driver, self.plan.tree),
+            QosTree(self.place.driver, self.plan.tree, clock=self.stage.clock),
             [one.pod for one in self.was.lives.values() if "cgroups" in one.made],
             lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
             follows=not self.rules.standalone,

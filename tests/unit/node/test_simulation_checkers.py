@@ -84,6 +84,16 @@ def test_a_pod_that_ended_by_itself_has_its_own_grace_and_no_more() -> None:
     GraceIsGiven(environment(own_s=0)).heard(ASKED_TO_END)
 
 
+def test_a_pod_that_ended_while_a_container_was_being_started_leaves_it_less() -> None:
+    """What that call took may have passed of the pod's own time; where the call was short, nothing has."""
+    ends = attrs.evolve(ASKED_TO_END, value=3.0)
+    for asked_s, fits in ((-2.0, True), (0.0, False)):
+        checker = GraceIsGiven(environment(own_s=5))
+        checker.heard(attrs.evolve(ends, what=What.STARTED, value=None, asked_s=asked_s))
+        with contextlib.nullcontext() if fits else pytest.raises(AssertionError, match="gets 3 s to end"):
+            checker.heard(ends)
+
+
 class OneRuns(ReadinessStands):
     """The checker, with one container that runs all the time."""
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import attrs
 import pytest
 
+from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import (
     ConditionStatus,
@@ -39,7 +40,7 @@ from nodealloc.podspec import (
     Volume,
     VolumeUse,
 )
-from nodealloc.runtime import HostMount, LinuxResources, SandboxConfig
+from nodealloc.runtime import ContainerConfig, HostMount, LinuxResources, SandboxConfig
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE
@@ -48,6 +49,7 @@ from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, 
 from nodealloc.volumes import Use
 from tests.unit.node.simulated_scene import APP, Scene
 
+CGROUP = CgroupName.of("kubepods", "burstable", "podu")
 GPU = "sim.example/gpu"
 OWN = {"cpu": Quantity.of(1), "memory": Quantity.of("11Gi")}
 ALONE = attrs.evolve(APP, requests=OWN, limits=OWN)
@@ -150,17 +152,65 @@ def made_as_another(scene: Scene) -> None:
     scene.runs()
 
 
-def boxed(hostname: str) -> Callable[[Scene], None]:
+def boxed(hostname: str, parent: str = "") -> Callable[[Scene], None]:
     """In a sandbox without its port of the node."""
 
     def broken(scene: Scene) -> None:
         port = ContainerPort(container_port=80, host_port=8080)
         scene.wants(container=attrs.evolve(APP, ports=(port,)))
         pod = PodIdentity.of(scene.environment.known["u"])
-        box = SandboxConfig(pod=pod, hostname=hostname)
+        box = SandboxConfig(pod=pod, hostname=hostname, cgroup_parent=parent)
         scene.environment.containers.run_sandbox(box, scene.clock.awake_s)
 
     return broken
+
+
+def in_cgroup(scene: Scene, limits: Limits, *, asked_s: float | None = None) -> None:
+    """It runs in its cgroup with these limits; nothing else is burstable."""
+    amounts = {"cpu": Quantity.of("1"), "memory": Quantity.of("64Mi")}
+    scene.wants(container=attrs.evolve(APP, requests=amounts))
+    cgroups = scene.environment.cgroups
+    cgroups.leave(CGROUP.path())
+    cgroups.apply(CGROUP.parent, Limits(cpu_shares=1024))
+    cgroups.apply(CGROUP, limits)
+    pod = PodIdentity.of(scene.environment.known["u"])
+    box = SandboxConfig(pod=pod, hostname="u", cgroup_parent=CGROUP.path())
+    made = scene.environment.containers.run_sandbox(box, asked_s)
+    config = ContainerConfig(name="app", image=IMAGE)
+    scene.environment.containers.start_container(
+        scene.environment.containers.create_container(made, config, box)
+    )
+
+
+def cgroup_is_taken(scene: Scene) -> None:
+    in_cgroup(scene, Limits())
+    scene.environment.cgroups.kill(CGROUP)
+    scene.environment.cgroups.remove(CGROUP)
+
+
+def cgroup_is_missing(scene: Scene) -> None:
+    scene.environment.cgroups.leave("/kubepods")
+    scene.environment.cgroups.apply(CGROUP.parent, Limits())
+    boxed("u", CGROUP.path())(scene)
+
+
+def cgroup_of_others(scene: Scene) -> None:
+    scene.environment.cgroups.apply(CgroupName.of("system.slice"), Limits(cpu_shares=2))
+
+
+def cgroup_of_nobody(scene: Scene) -> None:
+    in_cgroup(scene, Limits(cpu_shares=1024))
+    scene.environment.cgroups.kill(CGROUP)
+    scene.environment.let_go("u")
+
+
+def cgroups_differ(scene: Scene) -> None:
+    in_cgroup(scene, Limits(cpu_shares=2))
+
+
+def class_differs(scene: Scene) -> None:
+    in_cgroup(scene, Limits(cpu_shares=1024))
+    scene.environment.cgroups.apply(CGROUP.parent, Limits(cpu_shares=2))
 
 
 def given_no_quota(scene: Scene) -> None:
@@ -1113,6 +1163,11 @@ def file_is_damaged(scene: Scene) -> None:
     scene.happens(What.KILLED)
 
 
+def commit_is_cut_off(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    scene.environment.files = lambda: {"state/.nodealloc.new-1.life.u": b""}
+
+
 BROKEN = {
     "OneCopy": Broken(one_copy, r"u/app runs 2 times"),
     "OneOfAName": Broken(
@@ -1316,6 +1371,17 @@ BROKEN = {
     "FailedFetchesWait": Broken(
         failed_fetches_wait, r"busybox:2 could not be fetched 2 times in a row.* 12\.00 s later; 20 s are its"
     ),
+    "CgroupsHold": Broken(cgroup_is_taken, r"/podu is removed while \S+ stands in it"),
+    "CgroupsHold of sandboxes": Broken(cgroup_is_missing, r"a sandbox of u is made, and \S+ is not there"),
+    "CgroupsHold of others": Broken(cgroup_of_others, r"limits are written to /system.slice, which is of no"),
+    "CgroupsHold of nobody": Broken(cgroup_of_nobody, r"/podu is there, and nobody wants u", "settled"),
+    "CgroupsHold of limits": Broken(
+        cgroups_differ, r"cpu_shares of \S+ is 2, and u asks for 1024", "settled"
+    ),
+    "CgroupsHold of classes": Broken(class_differs, r"burstable has 2 shares, and its pods 1024", "settled"),
+    "StoreIsWhole of commits": Broken(
+        commit_is_cut_off, r"new-1\.life\.u is left of a commit that was cut off", "settled"
+    ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }
 
@@ -1357,6 +1423,23 @@ def test_a_hook_that_is_over_or_cut_short_holds_nothing_back(after: What, value:
         return
     hook_runs(scene, after, value)
     assert len(scene.environment.containers.running) == 2
+
+
+def test_a_pod_in_its_cgroup_with_its_limits_is_right() -> None:
+    """Until nobody wants it any more."""
+    scene = Scene()
+    (kind,) = (each for each in GUARANTEES if each.__name__ == "CgroupsHold")
+    checker = kind(scene.environment)
+    scene.environment.events.listen(checker.heard)
+    in_cgroup(scene, Limits(cpu_shares=1024), asked_s=scene.clock.awake_s)
+    checker.settled()
+    scene.environment.cgroups.kill(CGROUP)
+    for box in scene.environment.containers.sandboxes:
+        scene.environment.containers.stop_sandbox(box.record.id)
+    scene.environment.cgroups.remove(CGROUP)
+    scene.environment.cgroups.apply(CGROUP.parent, Limits(cpu_shares=2))
+    scene.environment.let_go("u")
+    checker.emptied()
 
 
 def test_every_guarantee_is_broken_once() -> None:

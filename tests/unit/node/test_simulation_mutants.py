@@ -14,6 +14,7 @@ import nodealloc
 from nodealloc.testing.simulation.node import CLASSES
 from tests.unit.node.simulated_by_strangers import BY_STRANGERS
 from tests.unit.node.simulated_changes import CHANGES, Change
+from tests.unit.node.simulated_fourth_look import FOURTH_LOOK
 from tests.unit.node.simulated_making import MAKING
 from tests.unit.node.simulated_once_unfound import ONCE_UNFOUND
 from tests.unit.node.simulated_outages import OUTAGES
@@ -204,6 +205,7 @@ MUTANTS = (
     | MAKING
     | SECOND_LOOK
     | THIRD_LOOK
+    | FOURTH_LOOK
 )
 
 

@@ -14,6 +14,8 @@ __all__ = ["FewRecordsStay", "NothingIsLeft", "RecordsGoFirst", "RestIsHad", "St
 
 _ASIDE = (".nodealloc.damaged-", ".nodealloc.kept-")
 """How the names of files begin that a store found damaged and put aside."""
+_CUT_OFF = (".nodealloc.commit", ".nodealloc.new-")
+"""The same of files that a commit writes first, and takes away."""
 _DEAD = 2
 """Of one container so many records of ends may stay: the newest one, and one that an agent keeps besides."""
 
@@ -107,14 +109,20 @@ class RestIsHad(Guarantee):
 class StoreIsWhole(Guarantee):
     """Guarantee 9: no kill, no power cut and no full disk tears what was stored."""
 
-    words = "no file of the agent's store is ever found damaged"
+    words = "no file of the agent's store is ever found damaged, and none stays of a commit that was cut off"
 
     def heard(self, event: Event, /) -> None:
         """When a life has ended none was put aside."""
         if event.what is What.KILLED:
-            self.settled()
+            self._none_is_damaged()
 
     def settled(self) -> None:
-        """None is put aside."""
+        """None is put aside, and no start has left anything of a commit that a kill cut off."""
+        self._none_is_damaged()
+        if self.environment.only_ends:
+            cut = [one for one in self.environment.files() if one.rpartition("/")[2].startswith(_CUT_OFF)]
+            assert not cut, f"{cut[0]} is left of a commit that was cut off"
+
+    def _none_is_damaged(self) -> None:
         damaged = [one for one in self.environment.files() if one.rpartition("/")[2].startswith(_ASIDE)]
         assert not damaged, f"{damaged[0]} was found damaged by the agent, and nothing but the agent wrote it"

@@ -6,11 +6,26 @@ import random
 
 import attrs
 
-from nodealloc.podspec import Container, Pod, Quantity, RestartPolicy, Volume, VolumeUse
+from nodealloc.podspec import (
+    Container,
+    Pod,
+    Quantity,
+    RestartPolicy,
+    Volume,
+    VolumeUse,
+    effective_requests,
+)
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE, Environment
 from nodealloc.testing.simulation.node._plugins import RESOURCES
-from nodealloc.testing.simulation.node._pods import OWN, debugged, from_image, other_amounts, too_much
+from nodealloc.testing.simulation.node._pods import (
+    OWN,
+    debugged,
+    from_image,
+    other_amounts,
+    too_much,
+    with_more,
+)
 
 __all__ = ["Editors"]
 
@@ -97,6 +112,15 @@ class Editors:
         for uid in [uid for pods in self._environment.pods.values() for uid in pods if self._goes_on(uid)]:
             pod = too_much(self._environment.known[uid])
             self._environment.edit(pod, _asked(pod))
+
+    def grow(self) -> None:
+        """Every pod that shares CPUs and goes on is to have a part of those that nobody asks for."""
+        environment, stay = self._environment, self._environment.staying()
+        left = environment.room[0] - sum(effective_requests(one)["cpu"].milli_value for one in stay)
+        pods = [one for one in stay if self._goes_on(one.uid) and not one.containers[0].limits]
+        for pod in pods if left >= len(pods) else ():
+            larger = with_more(pod, left // len(pods))
+            environment.edit(larger, _asked(larger))
 
     def calm(self) -> None:
         """Whoever is to have more than it always had asks for that no more."""

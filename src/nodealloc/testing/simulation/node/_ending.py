@@ -44,6 +44,7 @@ class GraceIsGiven(RoomHeard):
         self._asked: set[str] = set()
         self._alone: set[str] = set()
         self._own_ends: dict[str, tuple[float, float]] = {}
+        self._started_in_s: dict[str, float] = {}
 
     def heard(self, event: Event, /) -> None:
         """The first signal of a container leaves it what is left of its pod's grace."""
@@ -51,6 +52,8 @@ class GraceIsGiven(RoomHeard):
         self.hear_critical(event)
         if event.what is What.SANDBOX_MADE:
             self._own_ends.pop(event.uid, None)  # it goes on in this one
+        if event.what is What.STARTED and event.asked_s is not None:
+            self._started_in_s[event.id] = event.at_s - event.asked_s
         if isinstance(event.value, Ran) and event.value.command == PRE_STOP:
             # It began to end for a reason of its own, or of its pod's: that grace counts.
             self._asked |= {event.id} if event.uid not in self.environment.read else set()
@@ -76,6 +79,9 @@ class GraceIsGiven(RoomHeard):
         # begun with the pod's own grace never gets more.
         pod = self.pod(event.uid)
         left_s = min(left_s, float(pod.termination_grace_period_seconds) if pod else left_s)
+        if not self.main_runs(event.uid):
+            # Its pod may have come to its end by itself while the call was under way that started this one.
+            left_s -= self._started_in_s.get(event.id, 0.0)
         if own is not None:
             left_s = min(left_s, own[0] - event.at_s, own[1] - self.environment.passed_s)
         assert event.value >= left_s - _SLACK_S, (

@@ -17,9 +17,11 @@ from nodealloc.podsources import Reading
 from nodealloc.podspec import Pod
 from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation.node._behaviour import Behaviour
+from nodealloc.testing.simulation.node._cgroups import SimulatedCgroups
 from nodealloc.testing.simulation.node._containers import SimulatedContainers
 from nodealloc.testing.simulation.node._events import Deletion, Event, Events, What
 from nodealloc.testing.simulation.node._forms import Forms
+from nodealloc.testing.simulation.node._manifests import Manifests
 from nodealloc.testing.simulation.node._outages import Outages
 from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
 from nodealloc.testing.simulation.node._pods import behaviour
@@ -48,11 +50,13 @@ class Environment:
         events: Everything that happens.
         containers: The runtime.
         outages: When it is away, and what it has lost then.
+        cgroups: Who is limited where.
         volumes: What is mounted.
         plugins: Who serves devices.
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the form that was last wanted.
         over: Uids of pods that had ended before the agent came, as their source says.
+        manifests: Under which uids static pods run.
         forms: All forms in which it was.
         deletions: Pods that somebody wants gone.
         reads: What the agent has read.
@@ -62,6 +66,7 @@ class Environment:
             while the machine sleeps.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
+        reads_once: Whether what the agent has read is remembered, and no reading comes after a later one.
         only_tells: Whether besides that alone whoever is told goes wrong.
         sink: Calls of the sink.
         strays: How many calls an executor has begun so far for which nobody waits.
@@ -78,6 +83,7 @@ class Environment:
         self.events: Events = Events()
         self.pods: dict[str, dict[str, Pod]] = {API: {}, FILE: {}}
         self.known: dict[str, Pod] = {}
+        self.manifests: Manifests = Manifests()
         self.forms: Forms = Forms()
         self.deletions: dict[str, Deletion] = {}
         self.told: dict[str, PodStatus] = {}
@@ -88,6 +94,7 @@ class Environment:
         self.only_hangs: bool = False
         self.only_ends: bool = False
         self.only_tells: bool = False
+        self.reads_once: bool = False
         self.sink: SinkCalls = SinkCalls()
         self.strays: Callable[[], int] = int
         self.files: Callable[[], Mapping[str, bytes]] = dict
@@ -104,6 +111,7 @@ class Environment:
         self.volumes: SimulatedVolumes = SimulatedVolumes(clock, self.events)
         self.plugins: SimulatedPlugins = SimulatedPlugins(clock, self.events)
         self.containers: SimulatedContainers = SimulatedContainers(clock, self.events, self._behave)
+        self.cgroups: SimulatedCgroups = SimulatedCgroups(clock, self.events, self.containers)
         self.outages: Outages = Outages(clock, self.events, self.containers)
 
     @property
@@ -121,6 +129,17 @@ class Environment:
     def passed_s(self) -> float:
         """Virtual seconds since the beginning, asleep and switched off included."""
         return self._clock.passed_s
+
+    def staying(self) -> list[Pod]:
+        """Pods that are to go on: nobody asked for their end, and they have not ended."""
+        every = [one for pods in self.pods.values() for one in pods.values()]
+        told = {one.uid: self.told.get(one.uid) for one in every}
+        over = {uid for uid, status in told.items() if status is not None and status.is_terminal}
+        return [one for one in every if one.uid not in self.deletions and one.uid not in over]
+
+    def is_static(self, uid: str) -> bool:
+        """Whether a pod came from a manifest of this node."""
+        return self._sources.get(uid) == FILE
 
     def overdue_s(self, uid: str, *, is_awake: bool = False) -> float:
         """For how long a pod has been there for longer than it may; negative before that.
@@ -145,7 +164,7 @@ class Environment:
         """What a source answers, and what to call when the agent has that answer."""
         is_followed = source in self._serving and self._serving[source].is_followed
         heard = self.reads.reading(source, is_followed=is_followed)
-        return Reading(pods=tuple(self.pods[source].values())), heard
+        return Reading(pods=self.manifests.said(self.pods[source].values())), heard
 
     def serve(self, sources: Mapping[str, SimulatedSource]) -> Mapping[str, SimulatedSource]:
         """From now on these tell of changes."""
@@ -172,7 +191,8 @@ class Environment:
     # What becomes of pods.
 
     def want(self, source: str, pod: Pod) -> None:
-        """A source has a pod that it did not have."""
+        """A source has a pod that it did not have; a static one runs as `manifests` says."""
+        pod = self.manifests.runs_as(pod) if source == FILE else pod
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
         self.forms.wanted(pod)
         self.wanted_s[pod.uid] = self._clock.awake_s, self._clock.passed_s
@@ -241,6 +261,7 @@ class Environment:
         self._happen(What.POWER, "")
         self.outages.power_cut()
         self.volumes.power_cut()
+        self.cgroups.power_cut()
         self.plugins.power_cut()
 
     def _behave(self, uid: str, name: str, _attempt: int) -> Behaviour:

@@ -36,6 +36,8 @@ class What(enum.Enum):
     RESIZED = "container given other amounts"
     MOUNTED = "mounted"
     UNMOUNTED = "unmounted"
+    LIMITED = "cgroup limited"
+    UNLIMITED = "cgroup removed"
     RAN = "command run"
     PULLED = "image fetched"
     IMAGE_REMOVED = "image removed"

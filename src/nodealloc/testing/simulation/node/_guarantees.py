@@ -57,6 +57,7 @@ from nodealloc.testing.simulation.node._in_time import (
     StrangersGo,
     UnwellGoSoon,
 )
+from nodealloc.testing.simulation.node._limiting import CgroupsHold
 from nodealloc.testing.simulation.node._making import (
     CommandsAreTheirs,
     FetchedByPolicy,
@@ -167,6 +168,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     DevicesAligned,
     PluginsAsked,
     MountsAccounted,
+    CgroupsHold,
     NothingIsLeft,
     RestIsHad,
     RecordsGoFirst,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from nodealloc.agent import DevicePreparer
+from nodealloc.agent import DevicePreparer, Remembered
+from nodealloc.cgroups import QosTree, TreeOptions
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler, StaticPolicy
 from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
@@ -13,9 +14,9 @@ from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
 from nodealloc.podfacts import PodSource
 from nodealloc.podlife import HookCall, HookRunner, Preparation
-from nodealloc.podlife.preparers import VolumePreparer
+from nodealloc.podlife.preparers import CgroupPreparer, VolumePreparer
 from nodealloc.podsources import PodSources
-from nodealloc.runtime import CommandRunner, CommandTimedOutError
+from nodealloc.runtime import CommandRunner, CommandTimedOutError, RuntimeWatch
 from nodealloc.testing.simulation.node._ports import NodePorts
 from nodealloc.volumes import VolumeManager
 
@@ -104,6 +105,18 @@ class AgentParts:
             name="looks for plugins",
         )
         return plugins, (looking, registrar.reconciler, plugins.engine)
+
+    def cgroups(self, was: Remembered, watch: RuntimeWatch, /) -> CgroupPreparer:
+        """Limits pods; what nobody knows stays as it is until it is known what runs."""
+        return CgroupPreparer(
+            QosTree(self._ports.cgroups, TreeOptions(), clock=self.clock),
+            [one.pod for one in was.lives.values() if "cgroups" in one.made],
+            lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
+        )
+
+    def limiting(self, cgroups: CgroupPreparer, /) -> Preparation:
+        """A pod's cgroup as one of its preparations."""
+        return Preparation(name="cgroups", why="whatever is started for a pod is limited", by=cgroups)
 
     def preparing(self, plugins: DevicePlugins, /) -> Preparation:
         """What plugins do for a pod as one of its preparations."""

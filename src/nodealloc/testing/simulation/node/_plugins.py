@@ -112,6 +112,7 @@ class SimulatedPlugins:
         self._events = events
         self._life: Life | None = None
         self._sockets: dict[str, _Process] = {}
+        self._also: dict[str, str] = {}
         self._number = 0
         self._on_change: Callable[[], object] = lambda: None
         self._broken: set[str] = set()
@@ -143,10 +144,14 @@ class SimulatedPlugins:
 
     def look(self, _directory: str, /) -> Mapping[str, SocketIdentity]:
         """Sockets that stand there; some may be of dead processes."""
-        return {path: SocketIdentity(1, one.number, b"") for path, one in self._sockets.items()}
+        there = {path: SocketIdentity(1, one.number, b"") for path, one in self._sockets.items()}
+        return there | {
+            path: SocketIdentity(2, self._sockets[own].number, b"") for path, own in self._also.items()
+        }
 
     def info(self, socket: str, /) -> PluginInfo:
-        """See `Registration.info`."""
+        """See `Registration.info`; a socket beside a plugin's own names that one as where it serves."""
+        socket = self._also.get(socket, socket)
         one = self._answers(socket, "GetInfo")
         strange = self._strikes("plugin talks nonsense")
         return PluginInfo(
@@ -159,7 +164,7 @@ class SimulatedPlugins:
     def notify(self, socket: str, error: str, /) -> None:
         """See `Registration.notify`; nobody here listens."""
         del error
-        self._answers(socket, "NotifyRegistrationStatus")
+        self._answers(self._also.get(socket, socket), "NotifyRegistrationStatus")
 
     def connect(self, path: str, /) -> PluginConnection:
         """A connection to whoever serves there now."""
@@ -190,13 +195,31 @@ class SimulatedPlugins:
             self._begin(one.resource)
             self._end(one, keeps_socket=False)
 
+    def register_twice(self, rng: random.Random) -> None:
+        """A plugin has another socket to register by, for the same endpoint; or has it no more."""
+        one = self._serving(rng.choice(list(RESOURCES)))
+        if one is None:
+            return
+        if not self._leave_second(one):
+            self._also[f"{one.path}.again"] = one.path
+            self._happen(What.PLUGIN, one.resource, "registers by another socket, too")
+        self._tell()
+
     def calm(self) -> None:
-        """Every resource is served from now on, and every device is well."""
+        """Every resource is served from now on, and every device is well; each registers by two sockets."""
         self._broken.clear()
         for resource in RESOURCES:
             one = self._serving(resource) or self._begin(resource)
             one.devices.update(dict.fromkeys(one.devices, True))
             one.changed()
+            self._also[f"{one.path}.again"] = one.path
+        self._tell()
+
+    def register_once(self) -> None:
+        """Each plugin has its own socket alone from now on, and serves there as before."""
+        for one in list(self._sockets.values()):
+            self._leave_second(one)
+        self._tell()
 
     def power_cut(self) -> None:
         """Every process is gone; its service manager starts each again."""
@@ -324,8 +347,16 @@ class SimulatedPlugins:
         self._tell()
         return made
 
+    def _leave_second(self, one: _Process) -> bool:
+        """Its other socket is gone, where it had one."""
+        had = self._also.pop(f"{one.path}.again", "")
+        if had:
+            self._happen(What.PLUGIN, one.resource, "registers by its own socket alone")
+        return bool(had)
+
     def _end(self, one: _Process, *, keeps_socket: bool) -> None:
         one.is_alive = False
+        self._leave_second(one)
         if not keeps_socket:
             self._sockets.pop(one.path, None)
         self._happen(What.PLUGIN, one.resource, "is gone")

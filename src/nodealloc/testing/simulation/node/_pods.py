@@ -47,7 +47,9 @@ __all__ = [
     "over_pod",
     "random_pod",
     "rest_pod",
+    "too_much",
     "whole_pod",
+    "with_more",
 ]
 
 _FOREVER = float("inf")
@@ -252,6 +254,14 @@ def too_much(pod: Pod) -> Pod:
     first = pod.containers[0]
     asked = {**first.requests, "cpu": Quantity.of(_TOO_MANY_CPUS)}
     other = attrs.evolve(first, requests=asked, limits=asked if first.limits else {})
+    return attrs.evolve(pod, containers=(other, *pod.containers[1:]))
+
+
+def with_more(pod: Pod, cpus_milli: int) -> Pod:
+    """The same with so many thousandths of CPUs more for its first container, which shares them."""
+    first = pod.containers[0]
+    asked = Quantity.of(f"{first.requests['cpu'].milli_value + cpus_milli}m")
+    other = attrs.evolve(first, requests={**first.requests, "cpu": asked})
     return attrs.evolve(pod, containers=(other, *pod.containers[1:]))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from nodealloc import _attrs as attrs
+from nodealloc.cgroups import TreeDriver
 from nodealloc.checkpoint import Files
 from nodealloc.cpuset import CpusetWriteError, TargetGoneError
 from nodealloc.dsw_asw import Cancel, Moment
@@ -305,6 +306,7 @@ class NodePorts:
         runtime: Every port of `nodealloc.runtime`.
         sources: Name to source of pods.
         sink: Where statuses are told.
+        cgroups: Of pods, below `/kubepods`.
         volumes: A plugin of volumes; also what an earlier life left mounted.
         plugins: Plugins of devices, and their registration sockets.
         disk: The directory of the agent's store.
@@ -320,6 +322,7 @@ class NodePorts:
     runtime: SimulatedRuntime
     sources: Mapping[str, SimulatedSource]
     sink: SimulatedSink
+    cgroups: TreeDriver
     volumes: SimulatedVolumes
     plugins: SimulatedPlugins
     disk: str

@@ -51,6 +51,7 @@ _WAITING_S = 180.0
 """How long edits wait that cannot come in: what has to start again meanwhile does."""
 _HANGS = re.compile(r" (hangs|is slow)$")
 _ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
+_FORGETS = frozenset({"disk fails", "disk is full", "executor doubles"})
 _WORDS = re.compile(r"[\w-]+")
 _TOLD = 60
 """Lines of a story that a violation tells."""
@@ -137,6 +138,7 @@ class NodeSimulation:
         self.environment.only_tells = all(
             one in _ENDS or one in ORDINARY or one.startswith("sink ") for one in self.seeds.odds
         )
+        self.environment.reads_once = _FORGETS.isdisjoint(self.seeds.odds)
         self.environment.strays = lambda: sum(chance.struck[one] for one in STRAY)
         self._kill_moments = KillMoments(self.environment)
         self._disk = MachineDisk(chance)
@@ -181,6 +183,7 @@ class NodeSimulation:
         if "second sandbox is ready" in self.seeds.odds:
             self.environment.outages.double_some(self.simulation.chance.rng)
         self._settle()
+        self.environment.plugins.register_once()
         if self.seeds.rests_s:
             self._users.begin_loop()
             self.simulation.rest(self.seeds.rests_s)
@@ -199,6 +202,10 @@ class NodeSimulation:
             self._users.go()
             self._settle()
         if self.environment.is_aligned:
+            self._editors.grow()
+            self._settle()
+            self._editors.calm()
+            self._settle()
             self._users.take_rest()
             self._settle()
         self._users.empty()
@@ -235,6 +242,7 @@ class NodeSimulation:
             act(1.0, users.hasten)
             act(120.0, users.force)
             act(60.0, users.replace)
+            act(15.0, users.put_back)
             act(30.0, editors.edit)
             act(6.0, editors.correct)
             act(40.0, editors.part_with)
@@ -253,6 +261,7 @@ class NodeSimulation:
         every_s = self.seeds.plugins_act_s
         act(every_s, environment.plugins.act)
         act(4 * every_s, environment.plugins.replace)
+        act(2 * every_s, environment.plugins.register_twice)
 
     def _kill_at_work(self, _rng: Random) -> None:
         """The agent is killed while what it remembers counts."""
@@ -294,6 +303,7 @@ class NodeSimulation:
             sink=SimulatedSink(
                 life, environment.tell, environment.say_gone, environment.hung, environment.sink
             ),
+            cgroups=environment.cgroups.serve(life),
             volumes=environment.volumes.serve(life),
             plugins=environment.plugins.serve(life),
             disk=self._disk.disk.path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from nodealloc.podfacts import PodIdentity
@@ -70,7 +71,9 @@ class Users:
             pod = found_pod(uid)
             self._environment.want(source, pod)
             self.found.add(uid)
-            config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name)
+            parent = f"/kubepods/burstable/pod{uid}"
+            self._environment.cgroups.leave(parent)
+            config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name, cgroup_parent=parent)
             made = self._environment.containers.run_sandbox(config)
             one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
             container_id = self._environment.containers.create_container(made, one, config)
@@ -107,11 +110,9 @@ class Users:
         elif environment.awake_s - environment.reads.ends_s.get(self._rolled, environment.awake_s) > _KNOWN_S:
             ports = self._ports(self._rolled)
             self._rolled = ""
-            stay = [
-                pod for pods in environment.pods.values() for uid, pod in pods.items() if self._stays(uid)
-            ]
             left = environment.room[0] - sum(
-                effective_requests(environment.forms.most(pod))["cpu"].milli_value for pod in stay
+                effective_requests(environment.forms.most(pod))["cpu"].milli_value
+                for pod in environment.staying()
             )
             if left >= _WORTH_IT:
                 self._number += 1
@@ -124,11 +125,6 @@ class Users:
 
     def _runs(self, uid: str) -> bool:
         return bool(self._environment.containers.running_of(uid))
-
-    def _stays(self, uid: str) -> bool:
-        told = self._environment.told.get(uid)
-        is_over = told is not None and told.is_terminal
-        return uid not in self._environment.deletions and not is_over
 
     def delete(self, rng: random.Random) -> None:
         """Somebody asks for a pod to end; asked again, perhaps with a shorter grace."""
@@ -203,6 +199,26 @@ class Users:
             self._environment.delete(uid, float(pod.termination_grace_period_seconds))
             self._environment.let_go(uid)
             self._environment.want(FILE, self._random(rng, FILE, pod.name))
+
+    def put_back(self, rng: random.Random) -> None:
+        """A manifest that was taken away is there again, word for word: another pod."""
+        environment = self._environment
+        names = {pod.name for pod in environment.pods[FILE].values()}
+        newest = {
+            pod.name: uid
+            for uid, pod in environment.known.items()
+            if uid in environment.deletions and environment.is_static(uid)
+        }
+        uids = [uid for name, uid in newest.items() if name not in names and self._is_seen_gone(uid)]
+        if uids and sum(map(len, environment.pods.values())) < _MOST_PODS:
+            environment.want(FILE, environment.manifests.put_back(environment.known[rng.choice(uids)]))
+
+    def _is_seen_gone(self, uid: str) -> bool:
+        """Whether the agent has read that its manifest was there and is no more, and remembers both."""
+        environment, reads = self._environment, self._environment.reads
+        read_s = reads.ends_s.get(uid, -math.inf)
+        is_read = read_s > reads.alive_since_s and environment.awake_s - read_s > _KNOWN_S
+        return uid in environment.told and environment.reads_once and is_read
 
     def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
         self._number += 1
@@ -323,8 +339,7 @@ class Users:
     def take_rest(self) -> None:
         """Somebody wants all the CPUs that nobody asks for; of memory little, where there is some."""
         environment = self._environment
-        stay = [pod for pods in environment.pods.values() for uid, pod in pods.items() if self._stays(uid)]
-        asked = [effective_requests(pod) for pod in stay]
+        asked = [effective_requests(pod) for pod in environment.staying()]
         cpus = environment.room[0] - sum(one["cpu"].milli_value for one in asked)
         memory_bytes = environment.room[1] - sum(one["memory"].value for one in asked)
         if cpus >= _WORTH_IT and memory_bytes >= _SPARE_BYTES:

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nodealloc.admission import Chain
-from nodealloc.agent import AdmissionPreparer, Agent, ConfinedRuntime, GrantedConfiguration, Remembered
+from nodealloc.agent import (
+    AdmissionPreparer,
+    Agent,
+    ConfinedRuntime,
+    GrantedConfiguration,
+    Remembered,
+    remembering_editions,
+)
 from nodealloc.checkpoint import FileStore
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import DeviceAllocator
@@ -82,7 +89,13 @@ def _wire(
     on = AgentParts(ports, is_aligned=is_aligned)
     store, node, was = opened(ports, empty(ports.machine), chain)
     watch = RuntimeWatch(ports.runtime, journal=store, known=was.known, executor=on.executor, clock=on.clock)
-    sources = PodSources(ports.sources, executor=on.executor, clock=on.clock)
+    sources = PodSources(
+        ports.sources,
+        editions=was.editions,
+        remember=remembering_editions(store),
+        executor=on.executor,
+        clock=on.clock,
+    )
     on.hurries(sources)
     facts: World[str, PodFacts] = World("facts of pods")
     told: World[str, Told] = World("told")
@@ -90,7 +103,7 @@ def _wire(
     cpusets, begun = on.cpusets(node), BegunPods(is_let_in=node.holds)
     plugins, drives_plugins = on.plugins(node)
     with_devices = () if plugins is None else (on.preparing(plugins),)
-    volumes = on.volumes(begun)
+    volumes, cgroups = on.volumes(begun), on.cgroups(was, watch)
     why = "nothing is made for a pod that may not come in"
     confined = (
         None if cpusets is None else ConfinedRuntime(ports.runtime, node=node, cpusets=cpusets, watch=watch)
@@ -104,7 +117,7 @@ def _wire(
             whole=NodeConfiguration(_SETTINGS), node=node, plugins=plugins, confines=cpusets is not None
         ),
         hooks=on.hooks(),
-        preparations=(admitting, on.mounting(volumes), *with_devices, *own),
+        preparations=(admitting, on.limiting(cgroups), on.mounting(volumes), *with_devices, *own),
         probes=probing.verdicts,
         told=told,
         sources=sources,
@@ -127,6 +140,7 @@ def _wire(
         node=node,
         cpusets=cpusets,
         volumes=volumes,
+        once_known={"cgroups": cgroups.settle},
         executor=on.executor,
         clock=on.clock,
     )
