@@ -260,7 +260,8 @@ class VictimsAreNeeded(Holders):
         super().__init__(environment)
         self._waited_s: dict[str, float] = {}
         self._victims_s: dict[str, float] = {}
-        self._came_s: list[float] = []
+        self._came_s: dict[str, float] = {}
+        self._told: set[str] = set()
 
     def heard(self, event: Event, /) -> None:
         """With all that may hold something, and the other victims gone, who waits does not fit."""
@@ -268,8 +269,10 @@ class VictimsAreNeeded(Holders):
             return
         self.hear_holders(event)
         status, uid = event.value, event.uid
-        if event.what is What.WANTED:
-            self._came_s.append(event.at_s)
+        if event.what is What.WANTED or (event.what is What.TOLD and uid not in self._told):
+            # Where the source is read now and then alone an agent hears of it long after it was wanted.
+            self._came_s[uid] = event.at_s
+            self._told |= {uid} if event.what is What.TOLD else set()
         if event.what is What.WANTED and uid in self.environment.pods[FILE]:
             self._waited_s[uid] = math.inf
         elif event.what in {What.STARTED, What.UNWANTED} and uid in self._waited_s:
@@ -296,8 +299,9 @@ class VictimsAreNeeded(Holders):
             )
 
     def _have_come(self, told_s: float) -> int:
-        """How many were first wanted when a victim was chosen, or later."""
-        return sum(one > told_s - _MARKED_S for one in self._came_s[-_FEW:])
+        """How many were first wanted, or told of, when a victim was chosen, or later."""
+        came = self._came_s.items()
+        return sum(one > told_s - _MARKED_S for uid, one in came if uid not in self._victims_s)
 
     def _may_hold(self, uid: str, now_s: float) -> bool:
         """The same, and one that is gone does not for long."""
@@ -305,8 +309,6 @@ class VictimsAreNeeded(Holders):
         return self.may_hold(uid, now_s, waited_s=_GIVES_BACK_S) and not has_left
 
 
-_FEW = 9
-"""So many of the newest pods are looked through for those that came since a victim was chosen."""
 _TOGETHER_S = 20.0
 """Victims that are told of within so many seconds may have been chosen together."""
 _BACK_S = 5.0
