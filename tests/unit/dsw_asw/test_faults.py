@@ -27,7 +27,7 @@ from nodealloc.dsw_asw import (
     WaitTimeoutError,
     World,
 )
-from nodealloc.dsw_asw._operations import Operation
+from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.dsw_asw._timers import Timer
 from tests.unit.dsw_asw_sizes import Bench, Detail, Sizes, SizeStep, SizeView, lacks
 
@@ -434,6 +434,41 @@ def test_a_call_that_waits_longer_than_its_deadline_counts_from_its_start() -> N
     bench.rest()
     assert bench.domain.machine == {"a": 1}
     assert bench.domain.calls == 1
+
+
+def test_a_call_that_nobody_takes_up_is_withdrawn_in_time_whatever_its_deadline() -> None:
+    """A deadline that is over in the queue, where it does not count, has nobody wait beyond `take_up_s`."""
+    bench = Bench(resync_s=None, take_up_s=60.0)
+    bench.domain.deadline_s = 50.0
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    bench.clock.advance(50.0)
+    assert bench.reconciler.run_until_quiet().failed == 0
+    bench.clock.advance(10.0)
+    assert bench.reconciler.run_until_quiet().failed == 1
+    error = bench.reconciler.failures("a")[0].error
+    assert isinstance(error, NotTakenUpError)
+    assert error.waited_s == 60.0
+
+
+def test_a_call_that_begins_as_it_is_withdrawn_has_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker may take it up at that very moment: it is not withdrawn, and is watched from then on."""
+    bench = Bench(resync_s=None, take_up_s=5.0)
+    bench.domain.deadline_s = 10.0
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    take_back = Operations[str, object, object].take_back
+
+    def too_late(operations: Operations[str, object, object], one: Operation[str, object, object]) -> bool:
+        one.began_s = 5.0 + began_s
+        return take_back(operations, one)
+
+    began_s = bench.clock.monotonic_s()
+    monkeypatch.setattr(Operations, "take_back", too_late)
+    bench.clock.advance(5.0)
+    assert bench.reconciler.run_until_quiet().failed == 0
+    bench.clock.advance(10.0)
+    assert bench.reconciler.run_until_quiet().uncertain == 1
 
 
 def test_a_call_that_runs_twice_is_performed_once() -> None:
