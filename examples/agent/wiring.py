@@ -340,8 +340,8 @@ class _Parts:
         hooks = ContainerHooks(self.runtime, node_ip=node_ip) if stage.hooks is None else stage.hooks
         return hooks if stage.say is None else SaidHooks(hooks, stage.say)
 
-    def _end(self, uid: str, why: Ending) -> None:
-        self.lives.end(uid, why)
+    def _end(self, uid: str, why: Ending) -> bool:
+        return self.lives.end(uid, why)  # made later than who calls this
 
     @cached_property
     def sink(self) -> Sink:
