@@ -23,7 +23,7 @@ _SOONEST_S = 0.001
 
 
 class Bookkeeping(Generic[K]):
-    """DueKeys, failures, rests and timers of one reconciler, behind one lock that nobody calls out under.
+    """Due keys, failures, rests and timers of one reconciler, behind one lock that nobody calls out under.
 
     Args:
         back_off: How long a failed step waits.

@@ -1,4 +1,4 @@
-"""Kinds `pod_phase_status` and `status_merge`: what is told of pods."""
+"""Kind `pod_phase_status`: what is told of pods."""
 
 from __future__ import annotations
 
