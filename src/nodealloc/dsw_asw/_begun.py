@@ -68,7 +68,7 @@ class Begun(Generic[K, W, H, S, R]):
         self._blocked = Blocked[K]()
         self._late: list[Operation[K, S, R]] = []
 
-    def cancel(self, key: K, plan: Plan[H, S], /) -> None:
+    def _cancel(self, key: K, plan: Plan[H, S]) -> None:
         """Ask those of a key's operations to stop that its plan does not want any more."""
         if plan.cancel is not False:
             for operation in tuple(self._operations.of_key(key)):
@@ -89,12 +89,12 @@ class Begun(Generic[K, W, H, S, R]):
         planned: list[tuple[K, Step[S], float | None]] = []
         for key, plan in turn.plans:
             if key not in turn.held:
-                self.cancel(key, plan)
+                self._cancel(key, plan)
                 planned += [(key, step, plan.again_at_s) for step in plan.steps]
         if len(planned) > 1:
             planned.sort(key=lambda one: one[1].phase)
         for key, step, again_at_s in planned:
-            self.start(key, step, again_at_s, turn)
+            self._start(key, step, again_at_s, turn)
 
     def call_next(self, turn: Turn[K, H, S], /) -> bool:
         """Have keys planned whose scope stayed open as nobody before them wanted it; whether any are."""
@@ -103,7 +103,7 @@ class Begun(Generic[K, W, H, S, R]):
             self._bookkeeping.add(called)
         return bool(called)
 
-    def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
+    def _start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S]) -> None:
         """Start a step, unless it runs, is held off, or its scope is closed."""
         try:
             for running in self._operations.of_key(key):

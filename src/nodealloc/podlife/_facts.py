@@ -114,7 +114,7 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
             for name in {*attempts, *failures, *record.completed}
         },
         unheeded=tuple(one for one in record.asked.values() if one.is_undone) if record.asked else (),
-        looks=0 if record.look is None else record.look.number,
+        looks=0 if look is None else look.number,
     )
 
 
