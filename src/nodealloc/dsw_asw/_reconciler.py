@@ -344,7 +344,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         wait = Wait(keys, look, self._clock, self._waits.remove)
         self._waits.add(wait)
         if self._closed:
-            wait.close()
+            wait.close(self.running())
         return wait
 
     def wait_until(
@@ -388,9 +388,10 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._work.wait(until_s - time.monotonic())
             self.reconcile()
         self._bookkeeping.due_keys.close()
-        self._waits.close()
+        running = self.running()
+        self._waits.close(running)
         self._wake()
-        return self.running()
+        return running
 
 
 def _check_part(what: str, part: object, method: str) -> None:
