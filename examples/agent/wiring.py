@@ -351,7 +351,9 @@ class _Parts:
             facts = self.lives.facts.get(uid)
             return self.sources.pods.get(uid) if facts is None else facts.pod
 
-        told = JsonLinesSink(self.place.status, pod) if self.stage.sink is None else self.stage.sink
+        told = self.stage.sink
+        if told is None:
+            told = JsonLinesSink(self.place.status, pod, unix_s=self.stage.unix_s)
         if not self.rules.standalone:
             return told
         return StaticPodSink(told, self.lives, self.sources, clock=self.stage.clock)
