@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -29,6 +30,7 @@ from nodealloc.dsw_asw import (
 )
 from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.dsw_asw._timers import Timer
+from nodealloc.errors import ConfigurationError
 from tests.unit.dsw_asw_sizes import Bench, Detail, Sizes, SizeStep, SizeView, lacks
 
 
@@ -404,6 +406,29 @@ def test_a_driver_lives_through_ctrl_c_in_a_call(
         bench.desired.put("a", 1)
         bench.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
     assert "a pass was interrupted" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch": 0}, "Reconciler: batch: expected one key or more, found 0"),
+        ({"batch": -1}, "Reconciler: batch: expected one key or more, found -1"),
+        ({"resync_s": 0.0}, "Reconciler: resync_s: expected seconds above 0, or None for never, found 0.0"),
+    ],
+)
+def test_what_would_keep_a_pass_from_ending_is_refused(options: dict[str, object], words: str) -> None:
+    """A pass that plans no key is followed by the next at once; all keys are due as soon as they were."""
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        Bench(**options)  # type: ignore[arg-type]
+
+
+def test_a_resync_sooner_than_any_clock_tells_comes_a_moment_later() -> None:
+    """A pass ends whatever was asked for."""
+    bench = Bench(resync_s=1e-300)
+    bench.clock.advance(1.0)
+    summary = bench.reconciler.reconcile()
+    assert summary.next_due_s is not None
+    assert summary.next_due_s > bench.clock.monotonic_s()
 
 
 def test_a_call_that_nobody_takes_up_is_withdrawn() -> None:
