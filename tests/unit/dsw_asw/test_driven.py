@@ -108,7 +108,7 @@ def test_closing_reports_what_hangs_and_cancels_what_has_not_begun() -> None:
     bench.desired.put("b", 1)
     wait = bench.reconciler.wait(["b"], lacks)
     running = bench.reconciler.stop(0.05)
-    assert [one.scope for one in running] == [("a",)]
+    assert [(one.scope, one.cancelling) for one in running] == [(("a",), True)]
     with pytest.raises(ShutDownError, match=r"closed; still running: set a$") as ended:
         wait.result(1.0)
     assert ended.value.running == running
