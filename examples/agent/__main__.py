@@ -89,13 +89,18 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--runtime", choices=("containerd", "processes"), help="default: by the configuration"
     )
-    parser.add_argument("--store", choices=("files", "sqlite"), default="files")
+    parser.add_argument("--store", choices=("files", "sqlite"), default="files", help="what remembers")
     parser.add_argument(
         "--status", type=Path, help="file of what pods are told to be (default: below --root)"
     )
     parser.add_argument("--node", type=_name, default=_hostname(), help="name of the node")
     parser.add_argument("--node-ip", type=_address, default="127.0.0.1", help="address of the node")
-    parser.add_argument("--rules", choices=("right", "kubelet"), default="right")
+    parser.add_argument(
+        "--rules",
+        choices=("right", "kubelet"),
+        default="right",
+        help="decide as is right, or as a kubelet does",
+    )
     parser.add_argument("--machine", metavar="TEXT|FILE|DIR", help="give out another machine than this one")
     return parser.parse_args()
 

@@ -270,7 +270,7 @@ def leave(show: Show) -> None:
 
 
 def main() -> int:
-    """Show it; 1 when something was not as it should be, 75 where it cannot be shown."""
+    """Show it; 1 when something was not as it should be."""
     parser = argparse.ArgumentParser(prog="python -m examples.agent.demo", description=__doc__)
     parser.add_argument("--runtime", choices=("processes", "containerd"), default="processes")
     parser.add_argument("--store", choices=("files", "sqlite"), default="files")

@@ -343,8 +343,8 @@ class _Parts:
         hooks = ContainerHooks(self.runtime, node_ip=node_ip) if stage.hooks is None else stage.hooks
         return hooks if stage.say is None else SaidHooks(hooks, stage.say)
 
-    def _end(self, uid: str, why: Ending) -> None:
-        self.lives.end(uid, why)
+    def _end(self, uid: str, why: Ending) -> bool:
+        return self.lives.end(uid, why)  # made later than who calls this
 
     @cached_property
     def sink(self) -> Sink:
@@ -354,7 +354,9 @@ class _Parts:
             facts = self.lives.facts.get(uid)
             return self.sources.pods.get(uid) if facts is None else facts.pod
 
-        told = JsonLinesSink(self.place.status, pod) if self.stage.sink is None else self.stage.sink
+        told = self.stage.sink
+        if told is None:
+            told = JsonLinesSink(self.place.status, pod, unix_s=self.stage.unix_s)
         if not self.rules.standalone:
             return told
         return StaticPodSink(told, self.lives, self.sources, clock=self.stage.clock)

@@ -179,6 +179,15 @@ def test_a_directory_without_rows_is_said(tmp_path: Path) -> None:
         replay_file(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["quantity.jsonl", "quantity.jsonl.gz"])
+def test_a_file_without_rows_is_said(tmp_path: Path, name: str) -> None:
+    """One that was cut off as it was fetched is no success either: nothing of it was compared."""
+    (tmp_path / name).write_bytes(b"")
+    done = run(tmp_path / name)
+    assert (done.returncode, done.stdout) == (1, "0 passed, 0 failed\n")
+    assert "holds no rows" in done.stderr
+
+
 def test_an_unknown_kind_is_said_and_fails(tmp_path: Path) -> None:
     """A file whose name says no kind is status 1, and the kinds are listed; so is what is absent."""
     weather = tmp_path / "weather.jsonl"

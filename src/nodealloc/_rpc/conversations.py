@@ -21,6 +21,8 @@ _MOST_BEGUN = 8
 """In one pass of the event loop, so that whoever has an answer is not kept waiting by those who begin."""
 _REST_S = 0.02
 """After so many, for all but the first of an owner: those who begin take as long by themselves."""
+_FIRST_S = 0.1
+"""How long a first turn is where others wait."""
 
 
 class _Call:
@@ -44,12 +46,11 @@ class Conversations:
 
     Args:
         most: Connections at once, at least 1; each takes two descriptors.
-        first_s: How long a first turn is where others wait.
     """
 
-    def __init__(self, most: int, /, *, first_s: float = 0.1) -> None:
+    def __init__(self, most: int, /) -> None:
         # Both belong to the loop's thread.
-        self._places = Places[_Call](most, first_s=first_s)
+        self._places = Places[_Call](most, first_s=_FIRST_S)
         self._next: asyncio.TimerHandle | None = None
         self._rests_until_s = 0.0
 

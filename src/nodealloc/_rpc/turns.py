@@ -36,13 +36,9 @@ class Turns:
     Args:
         most: How many at once, at least 1.
         first_s: How long a first turn is where others wait.
-        clock: Monotonic seconds.
     """
 
-    def __init__(
-        self, most: int, /, *, first_s: float = 0.06, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._clock = clock
+    def __init__(self, most: int, /, *, first_s: float = 0.06) -> None:
         self._changed = threading.Condition()
         self._places = Places[Turn](most, first_s=first_s)
         self._under_way: set[Turn] = set()
@@ -89,7 +85,7 @@ class Turns:
                 is_over = turn.has_begun or self._closed
                 if not (is_over or ended):
                     next_s = self._places.next_s()
-                    self._changed.wait(None if next_s is None else max(0.0, next_s - self._clock()))
+                    self._changed.wait(None if next_s is None else max(0.0, next_s - time.monotonic()))
             for one in ended:
                 one.end()
             if is_over:
@@ -100,7 +96,7 @@ class Turns:
     def _next_turns(self) -> list[Turn]:
         """Let those begin who may; who has to end for them."""
         ended: list[Turn] = []
-        for begun, leaves in self._places.begin(self._clock()):
+        for begun, leaves in self._places.begin(time.monotonic()):
             begun.has_begun = True
             self._under_way.add(begun)
             if leaves is not None:

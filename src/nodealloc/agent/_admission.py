@@ -40,8 +40,8 @@ class AdmissionPreparer:
         node: Judges, and remembers what it grants before it answers.
         confined: Starts containers, and moves them off CPUs that become somebody's own; None
             where nobody has CPUs of its own.
-        end: Ends a pod that has to make room for a critical one, such as `PodLives.end`;
-            None where no pod is ended for another, which then waits.
+        end: Ends a pod that has to make room for a critical one, such as `PodLives.end`; answers False
+            where there is no such pod. None where no pod is ended for another, which then waits.
         judges_edits: Whether an edit of what a pod asks for is judged as if the pod came anew. One that
             may not be waits, and what runs of the pod keeps what it has. False is a kubelet's way.
         may_leave: From the uid of a pod that is in to whether it is no more or may be about to go, such as

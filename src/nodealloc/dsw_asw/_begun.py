@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable
+from functools import partial
 from typing import Generic, TypeVar
 
 from nodealloc.dsw_asw._bookkeeping import Bookkeeping
@@ -67,7 +68,7 @@ class Begun(Generic[K, W, H, S, R]):
         self._blocked = Blocked[K]()
         self._late: list[Operation[K, S, R]] = []
 
-    def cancel(self, key: K, plan: Plan[H, S], /) -> None:
+    def _cancel(self, key: K, plan: Plan[H, S]) -> None:
         """Ask those of a key's operations to stop that its plan does not want any more."""
         if plan.cancel is not False:
             for operation in tuple(self._operations.of_key(key)):
@@ -88,12 +89,12 @@ class Begun(Generic[K, W, H, S, R]):
         planned: list[tuple[K, Step[S], float | None]] = []
         for key, plan in turn.plans:
             if key not in turn.held:
-                self.cancel(key, plan)
+                self._cancel(key, plan)
                 planned += [(key, step, plan.again_at_s) for step in plan.steps]
         if len(planned) > 1:
             planned.sort(key=lambda one: one[1].phase)
         for key, step, again_at_s in planned:
-            self.start(key, step, again_at_s, turn)
+            self._start(key, step, again_at_s, turn)
 
     def call_next(self, turn: Turn[K, H, S], /) -> bool:
         """Have keys planned whose scope stayed open as nobody before them wanted it; whether any are."""
@@ -102,7 +103,7 @@ class Begun(Generic[K, W, H, S, R]):
             self._bookkeeping.add(called)
         return bool(called)
 
-    def start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S], /) -> None:
+    def _start(self, key: K, step: Step[S], again_at_s: float | None, turn: Turn[K, H, S]) -> None:
         """Start a step, unless it runs, is held off, or its scope is closed."""
         try:
             for running in self._operations.of_key(key):
@@ -128,18 +129,20 @@ class Begun(Generic[K, W, H, S, R]):
         turn.count("started")
         self._blocked.started(step.scope, key)
         if operation.is_under_way:
-            self._set_timer(operation)
+            self._set_timer(operation, operation.since_s)
         tell(self._observer, lambda observer: observer.started(step))
 
-    def _set_timer(self, operation: Operation[K, S, R]) -> None:
+    def _set_timer(self, operation: Operation[K, S, R], now_s: float) -> None:
         """Look at an operation when it should have been taken up, or have ended."""
-        patience = self._take_up_s if operation.began_s is None else operation.step.deadline_s
-        begin_s = operation.since_s if operation.began_s is None else operation.began_s
-        waits = [one for one in (patience, operation.step.deadline_s) if one is not None]
-        if waits:
+        began_s, deadline_s = operation.began_s, operation.step.deadline_s
+        # A deadline counts from the start, which of one in the queue is now at the earliest.
+        moments = [] if deadline_s is None else [(now_s if began_s is None else began_s) + deadline_s]
+        if began_s is None and self._take_up_s is not None:
+            moments.append(operation.since_s + self._take_up_s)
+        if moments:
             with self._bookkeeping.lock:
-                due_s = begin_s + min(waits)
-                operation.timer = self._bookkeeping.timers.add(due_s, lambda: self._late.append(operation))
+                late = partial(self._late.append, operation)
+                operation.timer = self._bookkeeping.timers.add(min(moments), late)
 
     def look_at_late(self, turn: Turn[K, H, S], /) -> None:
         """Withdraw what nobody took up; count as uncertain what ran out of time."""
@@ -152,29 +155,17 @@ class Begun(Generic[K, W, H, S, R]):
             return
         began_s, deadline_s, verb = operation.began_s, operation.step.deadline_s, operation.step.verb
         if began_s is None:
-            waited_s = turn.now_s - operation.since_s
-            if self._take_up_s is not None and waited_s >= self._take_up_s:
-                self._operations.lose(operation, NotTakenUpError(verb, waited_s), turn.now_s)
-                return
+            if self._take_up_s is not None and turn.now_s >= operation.since_s + self._take_up_s:
+                lost = NotTakenUpError(verb, turn.now_s - operation.since_s)
+                if self._operations.lose(operation, lost, turn.now_s):
+                    return
         elif deadline_s is not None and turn.now_s >= began_s + deadline_s:
             error = DeadlineError(verb, deadline_s)
             over: Outcome[R] = Uncertain(error, still_running=True, began_s=began_s, ended_s=turn.now_s)
             self._settle(operation, over, turn)
             self._operations.ask_to_stop(operation)
             return
-        self._set_timer_after(operation, turn.now_s)
-
-    def _set_timer_after(self, operation: Operation[K, S, R], now_s: float) -> None:
-        self._set_timer(operation)
-        # In the queue longer than its deadline: that counts from its start, so look again then.
-        timer = operation.timer
-        if timer is not None and timer.due_s <= now_s and operation.began_s is None:
-            with self._bookkeeping.lock:
-                timer.cancel()
-                wait_s = operation.step.deadline_s or 1.0
-                operation.timer = self._bookkeeping.timers.add(
-                    now_s + wait_s, lambda: self._late.append(operation)
-                )
+        self._set_timer(operation, turn.now_s)
 
     def _ended(self, operation: Operation[K, S, R], turn: Turn[K, H, S]) -> None:
         """The call returned, in time or late; its scope is open again."""

@@ -19,11 +19,11 @@ __all__ = ["Bookkeeping"]
 K = TypeVar("K", bound=Hashable)
 
 _SOONEST_S = 0.001
-"""A plan that wants to be asked again at once, or in the past, is asked after this."""
+"""What is to be looked at again at once, or in the past, is looked at after this."""
 
 
 class Bookkeeping(Generic[K]):
-    """DueKeys, failures, rests and timers of one reconciler, behind one lock that nobody calls out under.
+    """Due keys, failures, rests and timers of one reconciler, behind one lock that nobody calls out under.
 
     Args:
         back_off: How long a failed step waits.
@@ -48,8 +48,7 @@ class Bookkeeping(Generic[K]):
     def plan_resync(self, now_s: float) -> None:
         """Look at every key after `resync_s`, in batches, and again after that."""
         if self._resync_s is not None:
-            due_s = now_s + self._resync_s
-            self.timers.add(due_s, self._resync)
+            self.timers.add(now_s + max(self._resync_s, _SOONEST_S), self._resync)
 
     def forgo_resync(self) -> None:
         """Plan no look at every key any more, and leave out the one that is planned."""

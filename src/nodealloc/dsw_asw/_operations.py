@@ -183,13 +183,15 @@ class Operations(Generic[K, S, R]):
         else:
             operation.cancel.set()
 
-    def lose(self, operation: Operation[K, S, R], error: Exception, now_s: float, /) -> None:
-        """Nobody took it up in time: it fails, and will not begin."""
-        if self.take_back(operation):
-            operation.outcome = Failed(error, began_s=operation.since_s, ended_s=now_s)
-            if operation.future is not None:
-                operation.future.cancel()
-            self._over(operation)
+    def lose(self, operation: Operation[K, S, R], error: Exception, now_s: float, /) -> bool:
+        """Nobody took it up in time: it fails, and will not begin; False when it has begun or ended."""
+        if not self.take_back(operation):
+            return False
+        operation.outcome = Failed(error, began_s=operation.since_s, ended_s=now_s)
+        if operation.future is not None:
+            operation.future.cancel()
+        self._over(operation)
+        return True
 
     def next_ended(self) -> Operation[K, S, R] | None:
         """The oldest end that was not taken; it stays until `forget_ended`."""

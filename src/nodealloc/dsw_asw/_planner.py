@@ -67,6 +67,7 @@ class Planner(Generic[K, W, H, S, R]):
             self._dependencies.forget(key)
             self._rewrites.pop(key, None)
             return
+        # A plan that raised is asked again at any change: at once, if it had changed its own record before.
         if key in self._rewrites and self._bookkeeping.is_held_off(key, _planning(key), turn.now_s):
             return
         try:

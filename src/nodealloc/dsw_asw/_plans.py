@@ -105,7 +105,7 @@ def _moment(_plan: object, _attribute: object, value: float | None) -> None:
         )
 
 
-def _in_order(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
+def _as_tuple(steps: Iterable[Step[T]]) -> tuple[Step[T], ...]:
     return tuple(steps)
 
 
@@ -134,6 +134,6 @@ class Plan(Generic[H_co, S_co]):
     """
 
     have: H_co | Keep | None = KEEP
-    steps: tuple[Step[S_co], ...] = attrs.field(default=(), converter=_in_order)
+    steps: tuple[Step[S_co], ...] = attrs.field(default=(), converter=_as_tuple)
     again_at_s: float | None = attrs.field(default=None, validator=_moment)
     cancel: bool | tuple[StepScope, ...] = attrs.field(default=False, converter=_scopes)

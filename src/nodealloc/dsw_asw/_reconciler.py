@@ -77,6 +77,9 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         observer: Is told of progress.
         name: For threads and messages.
         stop_timeout_s: Real seconds that `stop` waits for running operations.
+
+    Raises:
+        ConfigurationError: A pass that plans no key, or no time between looks at every key.
     """
 
     @typed
@@ -99,8 +102,10 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         name: str = "reconcile",
         stop_timeout_s: float = 10.0,
     ) -> None:
-        _check_part("domain", domain, "perform")
-        _check_part("executor", executor, "submit")
+        if batch < 1:
+            raise wrong("Reconciler: batch", batch, "one key or more")
+        if resync_s == 0:
+            raise wrong("Reconciler: resync_s", resync_s, "seconds above 0, or None for never")
         super().__init__(name, stop_timeout_s)
         self._desired = desired
         self._actual = actual
@@ -344,7 +349,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         wait = Wait(keys, look, self._clock, self._waits.remove)
         self._waits.add(wait)
         if self._closed:
-            wait.close()
+            wait.close(self.running())
         return wait
 
     def wait_until(
@@ -388,11 +393,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._work.wait(until_s - time.monotonic())
             self.reconcile()
         self._bookkeeping.due_keys.close()
-        self._waits.close()
+        running = self.running()
+        self._waits.close(running)
         self._wake()
-        return self.running()
-
-
-def _check_part(what: str, part: object, method: str) -> None:
-    if not hasattr(part, method):
-        raise wrong(f"Reconciler, {what}", part, f"an object with a method {method}")
+        return running

@@ -24,7 +24,7 @@ class Summary:
             deadline included.
         cancelled: Operations that stopped because they were asked to, or never began.
         held_off: Steps whose last try failed and was not made good, at the end of the last pass.
-        blocked: Steps that wait for another operation in their scope.
+        blocked: Steps of the last pass that another operation in their scope kept from starting.
         running: Operations that have not ended, at the end of the last pass.
         next_due_s: When the next pass is due by itself, on the engine's clock;
             None when only an event can bring one.
@@ -87,7 +87,7 @@ class Summary:
         )
 
     def __add__(self, later: Summary, /) -> Summary:
-        """Both passes as one; `running` and `next_due_s` are the later one's."""
+        """Both passes as one; `held_off`, `blocked`, `running` and `next_due_s` are the later one's."""
         return Summary(
             passes=self.passes + later.passes,
             planned=self.planned + later.planned,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from nodealloc._typed import typed
 from nodealloc.dsw_asw._errors import Missing, ShutDownError, WaitTimeoutError
 from nodealloc.dsw_asw._ports import Clock
+from nodealloc.dsw_asw._steps import Running
 
 __all__ = ["Wait", "Waits"]
 
@@ -90,9 +91,9 @@ class Wait(Generic[K]):
         if not self._order:
             self._finish(None)
 
-    def close(self) -> None:
-        """The engine ended: whoever waits gets `ShutDownError`."""
-        self._finish(ShutDownError())
+    def close(self, running: Iterable[Running[object]] = (), /) -> None:
+        """The engine ended, but for what still runs: whoever waits gets `ShutDownError`."""
+        self._finish(ShutDownError(running))
 
     def _finish(self, error: Exception | None) -> None:
         # A caller may have cancelled its side of the future at this very moment.
@@ -141,10 +142,10 @@ class Waits(Generic[K]):
                 for wait in tuple(self._by_key.get(key, {}).values()):
                     wait.check(key)
 
-    def close(self) -> None:
-        """End every wait."""
+    def close(self, running: Sequence[Running[object]], /) -> None:
+        """End every wait; `running` is what the engine left behind."""
         with self._lock:
             for waits in tuple(self._by_key.values()):
                 for wait in tuple(waits.values()):
-                    wait.close()
+                    wait.close(running)
             self._by_key.clear()

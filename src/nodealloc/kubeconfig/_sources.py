@@ -40,7 +40,7 @@ def pod_sources(
         wakers: Of any of them, who says when to read it before its period is over.
         rules: Whose.
         executor: Reads; by default a thread for each source.
-        clock: Time.
+        clock: Time, also for what the folder waits for.
 
     Raises:
         ConfigurationError: Pods come from nowhere, or a source of the configuration's has the
@@ -48,7 +48,7 @@ def pod_sources(
 
     Source: kubelet ``config/file.go``, ``config/http.go``.
     """
-    configured, more = _configured(config, node_name, rules), dict(others or {})
+    configured, more = _configured(config, node_name, rules, clock), dict(others or {})
     if twice := sorted(configured.keys() & more.keys()):
         raise ConfigurationError(f"pod_sources: others has {twice}, as the configuration has; rename those")
     if not configured and not more:
@@ -66,7 +66,9 @@ def pod_sources(
     )
 
 
-def _configured(config: KubeletConfig, node_name: str, rules: Rules) -> Mapping[str, Source]:
+def _configured(
+    config: KubeletConfig, node_name: str, rules: Rules, clock: Clock | None
+) -> Mapping[str, Source]:
     found: dict[str, Source] = {}
     if config.static_pod_path:
         found["file"] = FolderSource(
@@ -74,6 +76,7 @@ def _configured(config: KubeletConfig, node_name: str, rules: Rules) -> Mapping[
             node_name=node_name,
             unreadable_s=config.file_check_frequency_s,  # a kubelet notices when it lists the folder
             is_lenient=not rules.keeps_unreadable,
+            clock=clock,
             rules=rules,
         )
     if config.static_pod_url:

@@ -26,7 +26,7 @@ from nodealloc.dsw_asw import (
 from nodealloc.podlife._arrivals import Orphans
 from nodealloc.podlife._details import Acted, Detail, MakeReady
 from nodealloc.podlife._domain import Lives, Nears
-from nodealloc.podlife._facts import PodFacts, Telling
+from nodealloc.podlife._facts import Facts, PodFacts
 from nodealloc.podlife._in_order import InOrder
 from nodealloc.podlife._listings import Listings
 from nodealloc.podlife._ports import LifeTold, LifeVerdicts, Preparation
@@ -186,7 +186,7 @@ def facts_engine(
 ) -> Reconciler[str, PodRecord, PodFacts]:
     """Derives facts from what is remembered."""
     return Reconciler(
-        Telling(nears.known, rules),
+        Facts(nears.known, rules),
         desired=worlds.pods,
         actual=worlds.facts,
         executor=shared.executor,

@@ -17,7 +17,7 @@ from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import PodKnown, PodReport, RunState
 from nodealloc.verdicts import NotYet
 
-__all__ = ["ContainerFacts", "PodFacts", "Telling", "facts_of"]
+__all__ = ["ContainerFacts", "Facts", "PodFacts", "facts_of"]
 
 
 @attrs.frozen(kw_only=True)
@@ -114,7 +114,7 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
             for name in {*attempts, *failures, *record.completed}
         },
         unheeded=tuple(one for one in record.asked.values() if one.is_undone) if record.asked else (),
-        looks=0 if record.look is None else record.look.number,
+        looks=0 if look is None else look.number,
     )
 
 
@@ -161,7 +161,7 @@ def _has_probes(one: Container) -> bool:
     return any((one.startup_probe, one.liveness_probe, one.readiness_probe))
 
 
-class Telling:
+class Facts:
     """A `Domain` without steps: what is remembered of pods, to what others know of them.
 
     Args:

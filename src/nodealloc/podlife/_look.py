@@ -63,7 +63,7 @@ class Look:
         acts: Whether what the look led to is still being done.
         listed_s: When the listing came that this series of looks follows; later looks come whole
             periods after it.
-        rests_s: When that was done.
+        rests_s: When what the look led to was done.
         again_s: When it looks again though nothing changes; None for not at all.
         decided: What it led to, all of it; None while nothing was decided of containers.
     """

@@ -52,7 +52,6 @@ class Observed:
     ends: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
     end_ids: Mapping[str, str] = attrs.field(factory=dict[str, str])
     ends_by_id: Mapping[str, ContainerEnd] = attrs.field(factory=dict[str, ContainerEnd])
-
     marks: Mapping[str, RunState] = attrs.field(factory=dict[str, RunState])
     ours: Mapping[str, Ours] = attrs.field(factory=dict[str, Ours])
     lost: frozenset[str] = frozenset()
@@ -125,9 +124,10 @@ def observe(
             ids[end.name] = cid
     return Observed(
         report=report,
-        # What our calls did is known without asking again, as long as nothing else is in doubt: an end
-        # says nothing of what was made before it and never listed.
+        # While a call is out a listing has to show what the others did: an end says nothing of what was
+        # made before it and never listed.
         is_shown=is_known and (is_sure or are_others_shown),
+        # What our calls did is known without asking again, as long as nothing else is in doubt.
         is_current=is_sure and (is_known or is_pending),
         fault=known.fault,
         ends=ends,

@@ -72,7 +72,7 @@ class Performer:
         worlds: What is kept of pods; a pod that is forgotten is dropped from those that are wanted.
         clock: Time for deadlines.
         policy: How patient to be.
-        rules: `keeps_deadline`.
+        rules: `tells_meanwhile`, `follows_edits`, and what pulls and stops go by.
         credentials: As whom images are fetched; None for as nobody.
         in_order: Who waits for pods that came before; None where nobody does.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import cast
 
 from nodealloc import _attrs as attrs
@@ -21,7 +22,6 @@ from nodealloc.runtime import ContainerReport, SandboxReport
 from nodealloc.verdicts import NotYet
 
 __all__ = [
-    "STORED",
     "Begun",
     "Coming",
     "Ending",
@@ -260,7 +260,7 @@ class PodRecord:
     owed: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     resized: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
     pokes: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
-    # From here on nothing is stored.
+    # From here on nothing is stored; what is, `_codec` writes.
     coming: Coming | None = None
     edition_ready: Mapping[str, int] = attrs.field(factory=Frozen[str, int], validator=freeze)
     provided: Mapping[str, object] = attrs.field(factory=Frozen[str, object], validator=freeze)
@@ -303,31 +303,9 @@ class PodRecord:
         """Whether nothing differs that outlives the process."""
         return other is not None and all(
             (mine := getattr(self, name)) is (theirs := getattr(other, name)) or mine == theirs
-            for name in STORED
+            for name in _STORED
         )
 
 
-STORED = tuple(
-    field.name
-    for field in attrs.fields(PodRecord)
-    if field.name
-    not in {
-        "coming",
-        "edition_ready",
-        "provided",
-        "waits_for",
-        "failures",
-        "images",
-        "ours",
-        "stopped",
-        "owed_here",
-        "look",
-        "tries_at_s",
-        "finished_s",
-        "doubt",
-        "told_by_s",
-        "asked",
-        "definitions",
-    }
-)
-"""Fields of a record that outlive the process."""
+_STORED = tuple(takewhile("coming".__ne__, (field.name for field in attrs.fields(PodRecord))))
+"""Fields of a record that outlive the process: those before the first that does not."""

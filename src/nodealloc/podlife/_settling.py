@@ -94,7 +94,6 @@ def _settled(have: PodRecord, step: Step[Detail], outcome: Outcome[Acted], rules
             return _not_done(have, step, outcome, known)
         case Cancelled():
             return have
-    return have
 
 
 def _done(have: PodRecord, step: Step[Detail], acted: Acted, now_s: float, rules: Rules) -> PodRecord | None:

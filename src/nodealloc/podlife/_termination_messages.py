@@ -9,7 +9,12 @@ import attrs
 
 from nodealloc._typed import typed
 from nodealloc.podfacts import Exited
-from nodealloc.podlife._configuration import PodFiles, termination_message
+from nodealloc.podlife._configuration import (
+    PATH_ANNOTATION,
+    POLICY_ANNOTATION,
+    PodFiles,
+    termination_message,
+)
 from nodealloc.podspec import MessagePolicy
 
 if TYPE_CHECKING:
@@ -18,9 +23,6 @@ if TYPE_CHECKING:
     from nodealloc.runtime import ContainerReport, Listing, Looks, PodListing, PodReport, RuntimeHealth
 
 __all__ = ["TerminationMessages"]
-
-_PATH = "io.kubernetes.container.terminationMessagePath"
-_POLICY = "io.kubernetes.container.terminationMessagePolicy"
 
 
 class TerminationMessages:
@@ -68,12 +70,12 @@ class TerminationMessages:
 
     def _told(self, one: ContainerReport) -> ContainerReport:
         marks = one.record.annotations
-        if one.exit is None or not marks.get(_PATH):
+        if one.exit is None or not marks.get(PATH_ANNOTATION):
             return one
         record = one.record
         try:
             written = self._files.read(record.pod.uid, record.name, record.attempt, node=self._node)
-            policy = MessagePolicy(marks.get(_POLICY, MessagePolicy.FILE.value))
+            policy = MessagePolicy(marks.get(POLICY_ANNOTATION, MessagePolicy.FILE.value))
             words = termination_message(
                 written,
                 policy=policy,

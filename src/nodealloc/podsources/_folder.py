@@ -324,8 +324,7 @@ class FolderSource:
         for name, known in ordered:
             is_away = known.away_since_s is not None
             if known.fault or is_away:
-                stays = ", and its pod stays as it is" if known.pod is not None else ""
-                stays += f" until it was away for {away_s:g} s" if stays and is_away else ""
+                stays = self._stays(known, away_s)
                 faults.append(SourceFault(where=name, what=(known.fault or "it is away") + stays))
             first = name if known.pod is None else holders.get(known.pod.full_name)
             if known.pod is not None and first not in (None, name) and not is_away:
@@ -335,6 +334,17 @@ class FolderSource:
                 faults.append(SourceFault(where=name, what=what))
         held = set(holders.values())
         return [pod for name, pod in pods.items() if name in held]
+
+    def _stays(self, known: _File, away_s: float) -> str:
+        """What becomes of the pod of a file that is away, or cannot be read."""
+        if known.pod is None:
+            return ""
+        until = ""
+        if known.away_since_s is not None:
+            until = f" until it was away for {away_s:g} s"
+        elif known.spoilt_since_s is not None:
+            until = f" until it could not be read for {self._unreadable_s:g} s"
+        return f", and its pod stays as it is{until}"
 
 
 def _printable(name: str) -> str:

@@ -721,6 +721,19 @@ def test_two_critical_pods_that_come_at_once_end_no_more_than_they_need(tmp_path
     assert len(ended) == 1
 
 
+def test_a_pod_that_nobody_ends_to_make_room_is_not_taken_for_one_that_ends(tmp_path: Path) -> None:
+    """Others would wait for what it holds, and it goes on holding that."""
+    view = NodeView(name="n", allocatable=resources({"cpu": 4, "memory": "1Gi", "pods": 1}))
+    store = FileStore(tmp_path, AGENT_FORMATS)
+    held = NodeAllocator(Snapshot.of(MACHINE, allocators=[]), store, view=view, chain=chain_of())
+    held.start()
+    assert isinstance(held.admit(pod("web")), Admitted)
+    preparer = AdmissionPreparer(held, end=lambda _uid, _why: False)
+    critical = attrs.evolve(pod("vital"), priority=2_000_000_000, priority_class_name="system-node-critical")
+    assert isinstance(preparer.make_ready(critical, NOW), NotYet)
+    assert not held.view.pods["web"].state.is_ending
+
+
 def test_who_does_not_come_in_waits_for_pods_that_may_be_about_to_go(tmp_path: Path) -> None:
     """A pod in place of another one was refused for good, if its manifest was read before that had ended."""
     view = NodeView(name="n", allocatable=resources({"cpu": 4, "memory": "1Gi", "pods": 1}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from examples.agent.__main__ import _runtime as runtime_of
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
+from nodealloc.agent import AdmissionPreparer
 from nodealloc.cgroups import Layout
 from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
 from nodealloc.kubeconfig import kubelet_config
+from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
-from nodealloc.podlife import HookCall, PodFacts, PodLives, SecretCredentials
+from nodealloc.podlife import Ending, EndingKind, HookCall, PodFacts, PodLives, SecretCredentials
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
 from nodealloc.runtime import PodKnown, PodReport, RuntimeWatch
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
@@ -138,6 +141,22 @@ def test_the_agent_says_what_its_pods_wait_for() -> None:
         return any(" waits for " in one for one in said)
 
     assert any(map(waited_in, range(8)))
+
+
+def test_who_makes_room_says_whether_there_is_such_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that nobody ends is not counted as ending: whoever comes in later would wait for it."""
+    ends: list[Callable[[str, Ending], object]] = []
+
+    def caught(
+        node: NodeAllocator, *, end: Callable[[str, Ending], object], **parts: Any
+    ) -> AdmissionPreparer:
+        ends.append(end)
+        return AdmissionPreparer(node, end=end, **parts)
+
+    monkeypatch.setattr("examples.agent.wiring.AdmissionPreparer", caught)
+    with NodeSimulation(0, agent) as node:
+        node.run()
+    assert ends[0]("nobody", Ending(kind=EndingKind.EVICTED)) is False
 
 
 def test_a_hook_that_fails_is_said() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -27,8 +28,9 @@ from nodealloc.dsw_asw import (
     WaitTimeoutError,
     World,
 )
-from nodealloc.dsw_asw._operations import Operation
+from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.dsw_asw._timers import Timer
+from nodealloc.errors import ConfigurationError
 from tests.unit.dsw_asw_sizes import Bench, Detail, Sizes, SizeStep, SizeView, lacks
 
 
@@ -406,6 +408,29 @@ def test_a_driver_lives_through_ctrl_c_in_a_call(
     assert "a pass was interrupted" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch": 0}, "Reconciler: batch: expected one key or more, found 0"),
+        ({"batch": -1}, "Reconciler: batch: expected one key or more, found -1"),
+        ({"resync_s": 0.0}, "Reconciler: resync_s: expected seconds above 0, or None for never, found 0.0"),
+    ],
+)
+def test_what_would_keep_a_pass_from_ending_is_refused(options: dict[str, object], words: str) -> None:
+    """A pass that plans no key is followed by the next at once; all keys are due as soon as they were."""
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        Bench(**options)  # type: ignore[arg-type]
+
+
+def test_a_resync_sooner_than_any_clock_tells_comes_a_moment_later() -> None:
+    """A pass ends whatever was asked for."""
+    bench = Bench(resync_s=1e-300)
+    bench.clock.advance(1.0)
+    summary = bench.reconciler.reconcile()
+    assert summary.next_due_s is not None
+    assert summary.next_due_s > bench.clock.monotonic_s()
+
+
 def test_a_call_that_nobody_takes_up_is_withdrawn() -> None:
     """After `take_up_s` it fails and is tried again; taken up later, it is not performed."""
     bench = Bench(resync_s=None, take_up_s=5.0)
@@ -434,6 +459,41 @@ def test_a_call_that_waits_longer_than_its_deadline_counts_from_its_start() -> N
     bench.rest()
     assert bench.domain.machine == {"a": 1}
     assert bench.domain.calls == 1
+
+
+def test_a_call_that_nobody_takes_up_is_withdrawn_in_time_whatever_its_deadline() -> None:
+    """A deadline that is over in the queue, where it does not count, has nobody wait beyond `take_up_s`."""
+    bench = Bench(resync_s=None, take_up_s=60.0)
+    bench.domain.deadline_s = 50.0
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    bench.clock.advance(50.0)
+    assert bench.reconciler.run_until_quiet().failed == 0
+    bench.clock.advance(10.0)
+    assert bench.reconciler.run_until_quiet().failed == 1
+    error = bench.reconciler.failures("a")[0].error
+    assert isinstance(error, NotTakenUpError)
+    assert error.waited_s == 60.0
+
+
+def test_a_call_that_begins_as_it_is_withdrawn_has_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker may take it up at that very moment: it is not withdrawn, and is watched from then on."""
+    bench = Bench(resync_s=None, take_up_s=5.0)
+    bench.domain.deadline_s = 10.0
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    take_back = Operations[str, object, object].take_back
+
+    def too_late(operations: Operations[str, object, object], one: Operation[str, object, object]) -> bool:
+        one.began_s = 5.0 + began_s
+        return take_back(operations, one)
+
+    began_s = bench.clock.monotonic_s()
+    monkeypatch.setattr(Operations, "take_back", too_late)
+    bench.clock.advance(5.0)
+    assert bench.reconciler.run_until_quiet().failed == 0
+    bench.clock.advance(10.0)
+    assert bench.reconciler.run_until_quiet().uncertain == 1
 
 
 def test_a_call_that_runs_twice_is_performed_once() -> None:

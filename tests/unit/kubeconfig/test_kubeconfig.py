@@ -36,6 +36,7 @@ from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.machine import machine_from_text
 from nodealloc.podspec import Container, Pod, resources
 from nodealloc.runtime import DnsConfig
+from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.verdicts import Admitted
 from tests.stories.rows import read, reason_to_skip
@@ -637,6 +638,27 @@ def test_pods_come_from_the_folder_of_the_configuration_and_go_on_as_the_same(tm
         sources.close()
     assert seen[0] == seen[1]
     assert set(Remembered.read(store).editions) == {"file"}
+
+
+def test_a_manifest_is_away_for_a_time_by_the_clock_of_the_sources(tmp_path: Path) -> None:
+    """A clock that is given counts what the folder waits for as well, and not its periods alone."""
+    folder, clock = tmp_path / "static", VirtualClock()
+    folder.mkdir()
+    app = {"name": "app", "image": "localhost/busybox:1"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [app]}}
+    (folder / "p.json").write_text(json.dumps(pod))
+    found = config(tmp_path, staticPodPath=str(folder))
+    sources = pod_sources(found, node_name="n1", executor=InlineExecutor(), clock=clock)
+    sources.run_until_quiet()
+    (folder / "p.json").unlink()
+    there: list[int] = []
+    for wait_s in (1.0, 4.0, 1.0):
+        clock.advance(wait_s)
+        sources.hurry("file")
+        sources.run_until_quiet()
+        there.append(len(sources.pods))
+    assert there == [1, 1, 0]
+    sources.close()
 
 
 @pytest.mark.parametrize(

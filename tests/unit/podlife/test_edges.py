@@ -452,13 +452,13 @@ def test_a_sandbox_that_somebody_else_made_is_not_made_twice() -> None:
 
 def test_facts_are_derived_and_nothing_is_done_for_them() -> None:
     """Whoever would perform a step of theirs is told so."""
-    from nodealloc.podlife._facts import Telling
+    from nodealloc.podlife._facts import Facts
 
-    telling = Telling(None)  # type: ignore[arg-type]
+    derived = Facts(None)  # type: ignore[arg-type]
     step: Step[None] = Step(scope=("u",), verb="tell", detail=None)
     with pytest.raises(RuntimeError, match="nothing is done"):
-        telling.perform(step, None)  # type: ignore[arg-type]
-    assert telling.settled(None, step, None) is None  # type: ignore[arg-type]
+        derived.perform(step, None)  # type: ignore[arg-type]
+    assert derived.settled(None, step, None) is None  # type: ignore[arg-type]
 
 
 def test_a_file_that_something_is_mounted_on_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

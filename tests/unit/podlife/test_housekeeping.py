@@ -39,6 +39,7 @@ def test_a_mount_holds_its_volume_and_its_folder() -> None:
     mounted = Remnant(uid="old", kind=RemnantKind.VOLUME, where=VOLUME.where, mounts=(VOLUME.where, "/x"))
     plan = plan_housekeeping([FOLDER, CGROUP, mounted], (), is_ready=True)
     assert plan.remove == (CGROUP,)
+    assert [one.remnant for one in plan.held] == [mounted, FOLDER]
     assert [one.why for one in plan.held] == [
         f"{VOLUME.where} is a mount point and 1 more; unmount it first",
         f"volume {VOLUME.where} is still there",

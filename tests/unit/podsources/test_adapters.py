@@ -307,6 +307,7 @@ def test_a_kubelet_finds_out_late_what_cannot_be_read(folder: Folder) -> None:
     path.write_text("{")
     spoilt = theirs.read(ManualCancel())
     assert (names(spoilt), spoilt.again_after_s) == (["a"], 0.5)
+    assert faults(spoilt).endswith(", and its pod stays as it is until it could not be read for 0.5 s")
     path.write_text(manifest("a"))
     theirs.read(ManualCancel())
     folder.clock.advance(1)

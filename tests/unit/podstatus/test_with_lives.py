@@ -122,6 +122,7 @@ def test_who_is_evicted_has_failed_with_the_reason_though_it_leaves_with_0() -> 
     assert node.phases()[-1] == "Failed"
     last = node.told()[-1]
     assert (last.reason, last.message) == ("Evicted", "low on memory")
+    assert last.condition("DisruptionTarget") is not None
     for one in node.told():
         ready, victim = one.condition("Ready"), one.condition("DisruptionTarget")
         assert ready is not None

@@ -176,6 +176,7 @@ def test_images_go_one_by_one_until_enough_is_free() -> None:
     short = sweep(attrs.evolve(plan, to_free_bytes=9 * GIB), lambda _: None)
     assert short.warning is not None
     assert (short.warning.reason, short.lacking_bytes) == ("FreeDiskSpaceFailed", 6 * GIB)
+    assert (done.freed_bytes, short.freed_bytes) == (GIB, 3 * GIB)
 
 
 def test_a_disk_that_nobody_knows_lets_old_images_go_alone() -> None:
@@ -185,7 +186,7 @@ def test_a_disk_that_nobody_knows_lets_old_images_go_alone() -> None:
     for disk, words in ((None, "nobody told"), (Disk(capacity_bytes=0, available_bytes=0), "capacity 0")):
         plan = plan_image_gc([new, old], disk, policy, now_s=1000.0, since_s=0.0)
         done = sweep(plan, lambda _: None)
-        assert done.removed == ("old",)
+        assert (done.removed, done.freed_bytes) == (("old",), 0)
         assert done.warning is not None
         assert words in done.warning.message
 

@@ -15,6 +15,8 @@ from nodealloc.podlife._configuration._messages import (
     LOG_LINES,
     LOG_TAIL_BYTES,
     MESSAGE_BYTES,
+    PATH_ANNOTATION,
+    POLICY_ANNOTATION,
     termination_message,
 )
 from nodealloc.podlife._configuration._node import (
@@ -31,6 +33,8 @@ __all__ = [
     "LOG_LINES",
     "LOG_TAIL_BYTES",
     "MESSAGE_BYTES",
+    "PATH_ANNOTATION",
+    "POLICY_ANNOTATION",
     "ContainerConfigError",
     "ContainerRunOptions",
     "EnvironmentSource",

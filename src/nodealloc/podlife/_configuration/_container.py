@@ -10,6 +10,7 @@ from nodealloc._typed import typed
 from nodealloc.cgroups import NO_LIMIT, container_files, container_limits, hugepage_name, oom_score_adj
 from nodealloc.podlife._configuration._environment import variables_of
 from nodealloc.podlife._configuration._errors import ContainerConfigError
+from nodealloc.podlife._configuration._messages import PATH_ANNOTATION, POLICY_ANNOTATION
 from nodealloc.podlife._configuration._node import ContainerRunOptions, PodAddresses
 from nodealloc.podlife._configuration._security import security_of
 from nodealloc.podlife._definitions import MOUNTS_ANNOTATION, RESOURCES_ANNOTATION, Definitions
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["container_config", "linux_resources", "message_path", "sub_paths_of"]
 
 _HOSTS: Final = "/etc/hosts"
-_MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePath"
-_MESSAGE_POLICY: Final = "io.kubernetes.container.terminationMessagePolicy"
 _PRE_STOP: Final = "io.kubernetes.container.preStopHandler"
 _PORTS: Final = "io.kubernetes.container.ports"
 _DELETION_GRACE: Final = "io.kubernetes.pod.deletionGracePeriod"
@@ -272,8 +271,8 @@ def _annotations(pod: Pod, container: Container, made: Definitions) -> dict[str,
     """What a kubelet, or this library after a restart, finds beside the container."""
     name = container.name
     words = {
-        _MESSAGE_PATH: container.termination_message_path,
-        _MESSAGE_POLICY: container.termination_message_policy.value,
+        PATH_ANNOTATION: container.termination_message_path,
+        POLICY_ANNOTATION: container.termination_message_policy.value,
         HASH_ANNOTATION: made.ours.get(name, ""),
         RESOURCES_ANNOTATION: made.resources.get(name, ""),
         MOUNTS_ANNOTATION: made.mounts.get(name, ""),

@@ -7,7 +7,19 @@ from typing import Final
 from nodealloc._typed import typed
 from nodealloc.podspec import MessagePolicy
 
-__all__ = ["LOG_LINES", "LOG_TAIL_BYTES", "MESSAGE_BYTES", "termination_message"]
+__all__ = [
+    "LOG_LINES",
+    "LOG_TAIL_BYTES",
+    "MESSAGE_BYTES",
+    "PATH_ANNOTATION",
+    "POLICY_ANNOTATION",
+    "termination_message",
+]
+
+PATH_ANNOTATION: Final = "io.kubernetes.container.terminationMessagePath"
+"""Where the path of the message file in a container is kept beside it, as by a kubelet."""
+POLICY_ANNOTATION: Final = "io.kubernetes.container.terminationMessagePolicy"
+"""Where its policy is, likewise."""
 
 MESSAGE_BYTES: Final = 4096
 """So much of the end of the message file counts."""

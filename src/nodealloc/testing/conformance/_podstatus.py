@@ -1,4 +1,4 @@
-"""Kinds `pod_phase_status` and `status_merge`: what is told of pods."""
+"""Kind `pod_phase_status`: what is told of pods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pod_phase_status", "recorded_observed", "recorded_pod"]
 
-_PASSED = {"success": True, "failure": False}
+_PASSED = "success"
 
 
 def pod_phase_status(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
@@ -93,9 +93,7 @@ def recorded_observed(row: Row, /) -> Observed:
         life=LifeState.TERMINATED if row.get("pod_is_terminal") else LifeState.SYNCING,
         report=_report(cast("Row", row["runtime_status"]), str(pod["uid"])),
         health={
-            id_: Health(
-                startup=_passed(one.get("startup")), readiness=_passed(one.get("readiness"), unknown=False)
-            )
+            id_: Health(startup=_passed(one.get("startup")), readiness=_passed(one.get("readiness")))
             for id_, one in results.items()
         },
         start_failures={
@@ -191,9 +189,9 @@ def _container(row: Row, pod: PodIdentity) -> ContainerReport:
     )
 
 
-def _passed(result: Json, *, unknown: bool | None = False) -> bool | None:
-    """What a recorded result says; a startup probe that knows nothing has not passed."""
-    return None if result is None else _PASSED.get(str(result), unknown)
+def _passed(result: Json) -> bool | None:
+    """What a recorded result says; a probe that knows nothing has not passed."""
+    return None if result is None else str(result) == _PASSED
 
 
 def _statuses(row: Row, name: str) -> list[ContainerStatus]:

@@ -110,13 +110,16 @@ def is_machines(path: Path, /) -> bool:
 
 
 def read_rows(path: Path, /) -> Iterator[Row]:
-    """Rows of a file, plain or gzip; raises `DecodeError` at the first line that is none."""
+    """Rows of a file, plain or gzip; raises `DecodeError` at the first line that is none, and without any."""
+    number = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 yield _row(path, number, line)
     except (OSError, EOFError, zlib.error) as error:
         raise DecodeError(str(path), [Fault("file", f"cannot be read: {error}")]) from error
+    if not number:
+        raise DecodeError(str(path), [Fault("file", "holds no rows; fetch it once more")])
 
 
 def _row(path: Path, number: int, line: bytes) -> Row:

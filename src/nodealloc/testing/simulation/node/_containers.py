@@ -79,7 +79,6 @@ class SimulatedContainers(FakeContainerRuntime):
         self.made_with: dict[str, ContainerConfig] = {}
         self.boxes_with: dict[str, SandboxConfig] = {}
         self.devices: dict[str, dict[str, tuple[str, ...]]] = {}
-        self._kill_at_s: dict[str, float] = {}
         self.late: set[str] = set()
         self.asked_late: Counter[tuple[str, str]] = Counter()
         self.answered: set[tuple[str, str]] = set()
