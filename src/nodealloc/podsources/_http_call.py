@@ -157,6 +157,8 @@ class _Onward(HTTPRedirectHandler):
             return None
         made = super().redirect_request(req, fp, code, msg, headers, newurl)
         is_open = (before.scheme, onward.scheme) == ("https", "http")
+        if made is not None:
+            fp.close()  # the library reads what stands beside a redirect to its end, however long that is
         if made is not None and (is_open or onward.hostname != before.hostname):
             made.headers.clear()
         return made
