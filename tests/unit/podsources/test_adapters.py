@@ -923,6 +923,26 @@ def test_what_stands_beside_a_redirect_is_not_read() -> None:
     assert sum(sent) < 32 << 20
 
 
+def test_an_answer_without_sense_is_quoted_in_part(onward: tuple[str, type[Onward]]) -> None:
+    """A line of it may have 64 KiB, at each try; and a redirect that turns round is told as one."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            made, _ = server.accept()
+            with made:
+                made.recv(1 << 16)
+                made.sendall(b"x" * 60_000)
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(RetryableError, match="x…") as caught:
+            HttpSource(f"http://127.0.0.1:{server.getsockname()[1]}/").read(ManualCancel())
+    assert len(str(caught.value)) < 400
+    address, kind = onward
+    kind.location = "/on"
+    with pytest.raises(RetryableError, match="status 302, and it leads on to no answer; the last"):
+        HttpSource(f"http://{address}/on").read(ManualCancel())
+
+
 def test_nonsense_for_an_address_is_refused() -> None:
     """Only HTTP, and bounds that let something through."""
     with pytest.raises(ConfigurationError, match="begins with http"):
