@@ -26,6 +26,9 @@ __all__ = ["FileStore"]
 
 _IDENTITY = f"{MARK}identity"
 _LOCK = f"{MARK}lock"
+_SPARE = f"{MARK}spare"
+_SPARE_BYTES = 1 << 16
+"""Enough for the few small files of a commit by which something ends."""
 
 
 @typed_methods
@@ -83,7 +86,7 @@ class FileStore(BaseStore):
             self._path = call("realpath", self._path, os.path.realpath, self._path)
         with_room(self._open, wait=wait)
         if files is None:
-            self._spare = Spare(self._directory.descriptor)
+            self._spare = Spare(_SPARE, _SPARE_BYTES, dir_fd=self._directory.descriptor)
 
     def _open(self, *, wait: bool) -> None:
         self._directory = Directory(self._path, self._files)

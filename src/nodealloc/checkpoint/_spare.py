@@ -8,15 +8,10 @@ import os
 import stat
 from typing import Final
 
-from nodealloc.checkpoint._directory import MARK
-
 __all__ = ["FULL", "Spare"]
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Codes of a disk that takes no more."""
-_NAME: Final = f"{MARK}spare"
-_BYTES: Final = 1 << 16
-"""Enough for the few small files of a commit by which something ends."""
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -27,11 +22,13 @@ class Spare:
     full disk refuses commits.
 
     Args:
-        directory: Descriptor of the store's.
+        path: Of the file; a name in `dir_fd` where that is given.
+        size_bytes: So much.
+        dir_fd: Descriptor of a directory.
     """
 
-    def __init__(self, directory: int) -> None:
-        self._directory = directory
+    def __init__(self, path: str, size_bytes: int, *, dir_fd: int | None = None) -> None:
+        self._path, self._bytes, self._dir_fd = path, size_bytes, dir_fd
         self._is_kept = False
         self.keep()
 
@@ -40,10 +37,13 @@ class Spare:
         if self._is_kept:
             return
         with contextlib.suppress(OSError):
-            descriptor = os.open(_NAME, _FLAGS, 0o600, dir_fd=self._directory)
+            descriptor = os.open(self._path, _FLAGS, 0o600, dir_fd=self._dir_fd)
             try:
-                if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    os.posix_fallocate(descriptor, 0, _BYTES)
+                found = os.fstat(descriptor)
+                # Not what somebody else has put there, nor a second name of what is his.
+                is_mine = found.st_uid == os.geteuid() and found.st_nlink == 1
+                if is_mine and stat.S_ISREG(found.st_mode):
+                    os.posix_fallocate(descriptor, 0, self._bytes)
                     self._is_kept = True
             finally:
                 os.close(descriptor)
@@ -52,7 +52,7 @@ class Spare:
         """Let it go; False where there is none."""
         self._is_kept = False
         try:
-            os.unlink(_NAME, dir_fd=self._directory)
+            os.unlink(self._path, dir_fd=self._dir_fd)
         except OSError:
             return False
         return True
