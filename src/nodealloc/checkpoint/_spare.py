@@ -36,7 +36,7 @@ class Spare:
         """Take the room, where there is as much; no work while it is taken."""
         if self._is_kept:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # not every system can take room in advance
             descriptor = os.open(self._path, _FLAGS, 0o600, dir_fd=self._dir_fd)
             try:
                 found = os.fstat(descriptor)
@@ -50,6 +50,8 @@ class Spare:
 
     def give(self) -> bool:
         """Let it go; False where there is none."""
+        if not self._is_kept:  # what stands there may be somebody's
+            return False
         self._is_kept = False
         try:
             os.unlink(self._path, dir_fd=self._dir_fd)
