@@ -202,7 +202,11 @@ class Files:
         file = self.folder.joinpath(*path)
         file.parent.mkdir(exist_ok=True)
         aside = file.with_name(f".{file.name}.{os.getpid()}")
-        aside.write_text(json.dumps(attrs.asdict(value)))
+        try:
+            aside.write_text(json.dumps(attrs.asdict(value)))
+        except OSError:  # as on a full disk: each try has a name of its own
+            aside.unlink(missing_ok=True)
+            raise
         try:
             aside.replace(file)
         except IsADirectoryError:  # somebody's: what is kept here is ours

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -131,6 +132,36 @@ def test_full_disk(small_disk: Path, kind: type[FileStore | SqliteStore]) -> Non
         store.commit(NEW)
     with kind(path, FORMATS) as store:
         assert store.read().values == NEW
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("kind", "spare"),
+    [(FileStore, "store/.nodealloc.spare"), (SqliteStore, "store.spare")],
+    ids=["files", "sqlite"],
+)
+def test_a_disk_that_somebody_fills_takes_small_commits(
+    small_disk: Path, kind: type[FileStore | SqliteStore], spare: str
+) -> None:
+    """That it is to end has to be remembered before who fills it can be ended; one after another is."""
+    with kind(small_disk / "store", FORMATS) as store:
+        store.commit(OLD)
+        with contextlib.suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        for number in range(20):
+            store.commit({"row.0": row(number), "row.1": row(number, 3_000)})
+        store.commit({"row.0": None, "row.1": None, "row.2": row(2)})
+        for number in range(100, 200):  # until what was kept is used up
+            try:
+                store.commit({f"row.{number}": row(number)})
+            except StoreFailedError as error:
+                assert "make room" in str(error)  # noqa: PT017
+                break
+        assert 105 < number
+        (small_disk / "ballast").unlink()
+        store.commit(OLD)
+    assert (small_disk / spare).stat().st_blocks >= 128
 
 
 @pytest.mark.root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -19,7 +20,7 @@ import pytest
 
 from examples.processes import ProcessCpusets, ProcessRuntime
 from examples.processes import _commands as commands
-from examples.processes._kept import SOCKET
+from examples.processes._kept import SOCKET, Ended, Files
 from examples.processes._line import KeeperLine
 from nodealloc.cgroups import CgroupName, Limits, detect
 from nodealloc.errors import NodeallocError
@@ -599,3 +600,19 @@ def test_nobody_reads_what_runs_before_the_keeper_has_let_them_in(tmp_path: Path
             closing.start()
             assert client.recv(1) == b""
         closing.join(PATIENCE_S)
+
+
+def test_what_a_full_disk_does_not_take_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process that tries has a file of its own, and there may be hundreds of tries."""
+    files = Files(tmp_path)
+
+    def full(path: Path, text: str) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, f"no room for {len(text)}")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="no room"):
+        files.write(Ended(code=1, reason="Error"), "containers", "a", "ended")
+    assert list((tmp_path / "containers/a").iterdir()) == []

@@ -19,12 +19,16 @@ from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._keys import KEY_LENGTH, check_key, reader_for
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
+from nodealloc.checkpoint._spare import FULL, Spare
 from nodealloc.checkpoint._stack import with_room
 
 __all__ = ["FileStore"]
 
 _IDENTITY = f"{MARK}identity"
 _LOCK = f"{MARK}lock"
+_SPARE = f"{MARK}spare"
+_SPARE_BYTES = 1 << 16
+"""Enough for the few small files of a commit by which something ends."""
 
 
 @typed_methods
@@ -40,7 +44,8 @@ class FileStore(BaseStore):
         store.commit(decide(held))
     ```
 
-    A commit that changes several files goes through a roll-forward record.
+    A commit that changes several files goes through a roll-forward record. A full
+    disk takes small commits, from 64 KiB that are kept for them.
     Names that begin with ``.nodealloc.`` are the store's own; files that match
     no format are left alone.
 
@@ -74,11 +79,14 @@ class FileStore(BaseStore):
         self._path = os.fspath(path)
         super().__init__(self._path, formats, identity)
         self._files = files or Files()
+        self._spare: Spare | None = None
         if files is None:
             call("mkdir", self._path, Path(self._path).mkdir, mode=0o700, exist_ok=True)
             # A link that is turned, or a process that goes elsewhere, takes no commit along.
             self._path = call("realpath", self._path, os.path.realpath, self._path)
         with_room(self._open, wait=wait)
+        if files is None:
+            self._spare = Spare(_SPARE, _SPARE_BYTES, dir_fd=self._directory.descriptor)
 
     def _open(self, *, wait: bool) -> None:
         self._directory = Directory(self._path, self._files)
@@ -179,7 +187,19 @@ class FileStore(BaseStore):
             moves=tuple((name, _kept(name)) for name in settled_names if name.startswith(DAMAGED)),
         )
         if change.steps():
+            self._carry_out(change)
+
+    def _carry_out(self, change: Change) -> None:
+        """Once more with the room that is kept for this, where the disk is full."""
+        try:
             self._directory.commit(change, self._bytes)
+        except StoreFailedError as error:
+            if error.code not in FULL or self._spare is None or not self._spare.give():
+                raise
+            self._directory.commit(change, self._bytes)
+        finally:
+            if self._spare is not None:
+                self._spare.keep()
 
     @override
     def _release(self) -> None:

@@ -19,6 +19,7 @@ from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files
 from nodealloc.checkpoint._lock import PidLock
 from nodealloc.checkpoint._ports import Formats
+from nodealloc.checkpoint._spare import Spare
 from nodealloc.checkpoint._sqlite_file import (
     APPLICATION,
     BESIDE,
@@ -59,8 +60,14 @@ COMMIT;
 """
 _LONGEST_LOG = 1 << 22
 """Bytes of the log at which it is folded into the file; a shorter one has pages written more often."""
+_SPARE_BYTES = 1 << 17
+"""Enough for a small commit, by which something ends: in the log, and in the file."""
 _BUSY_MS = 5000
 """How long SQLite waits for somebody else's lock; Python's own default."""
+
+
+class _FullError(StoreFailedError):
+    """The disk has not the room for a commit."""
 
 
 @typed_methods
@@ -71,7 +78,8 @@ class SqliteStore(BaseStore):
     and a commit writes the rows that it names. The file is locked from here to
     `close` by ``NAME.lock`` beside it.
 
-    SQLite's log beside the file is folded into it when it has grown to
+    A full disk takes small commits, from 128 KiB that are kept for them in
+    ``NAME.spare``. SQLite's log beside the file is folded into it when it has grown to
     4 MiB, or when the disk has less than 1 MiB beside it. The file, what lies
     beside it and their folder belong to this user or to root, and nobody else may
     write them (a folder as `/tmp` will do); a commit is refused once another file
@@ -118,6 +126,7 @@ class SqliteStore(BaseStore):
                 self._connection.close()
             self._lock.release()
             raise
+        self._spare = Spare(f"{self._path}.spare", _SPARE_BYTES)
 
     def _open(self) -> None:
         with self._failing():
@@ -188,17 +197,29 @@ class SqliteStore(BaseStore):
         with self._failing():
             self._check_in_place()
             try:
-                self._put(fresh, settled, writer)
-            except sqlite3.Error as error:
-                if is_locked_out(error):
-                    self._reopen()
-                elif is_full(error):
-                    # The log keeps the room that the failed commit took, until it is folded.
-                    self._fold()
-                else:
+                self._put_again(fresh, settled, writer)
+                self._fold_if_due()
+            finally:
+                self._spare.keep()
+
+    def _put_again(
+        self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
+    ) -> None:
+        """Put, and once more where what stood in the way is gone."""
+        try:
+            self._put(fresh, settled, writer)
+        except (sqlite3.Error, _FullError) as error:
+            if isinstance(error, sqlite3.Error) and is_locked_out(error):
+                self._reopen()
+            elif isinstance(error, _FullError) or is_full(error):
+                has_given = self._spare.give()
+                if isinstance(error, _FullError) and not has_given:
                     raise
-                self._put(fresh, settled, writer)
-            self._fold_if_due()
+                # The log keeps the room that the failed commit took, until it is folded.
+                self._fold()
+            else:
+                raise
+            self._put(fresh, settled, writer)
 
     def _put(
         self, fresh: Mapping[str, bytes | None], settled: Iterable[Damaged], writer: Identity | None
@@ -208,7 +229,7 @@ class SqliteStore(BaseStore):
             self._connection.executemany("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", put)
             if not has_room(self._connection, self._path, (data for _, data in put)):
                 reason = "too little is free for this commit and its log"
-                raise StoreFailedError(str(self._path), "sqlite", sqlite3.SQLITE_FULL, reason)
+                raise _FullError(str(self._path), "sqlite", sqlite3.SQLITE_FULL, reason)
             gone = [(key,) for key, data in fresh.items() if data is None]
             gone += [(entry.key,) for entry in settled if entry.key not in fresh]
             self._connection.executemany("DELETE FROM checkpoints WHERE key = ?", gone)

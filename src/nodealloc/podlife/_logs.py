@@ -153,10 +153,11 @@ class LoggedRuntime(RuntimeLayer):
 
     def _without(self, container_id: str) -> None:
         """Nothing that was written by it, or leads there."""
-        log, link = self._logs.pop(container_id, (None, None))
+        log, link = self._logs.get(container_id, (None, None))
         for path in (*(() if log is None else _parts(log)), *(() if link is None else (link,))):
             with contextlib.suppress(IsADirectoryError):  # somebody's; it goes with the pod's folder
                 path.unlink(missing_ok=True)
+        self._logs.pop(container_id, None)  # at last, so that whoever is asked again tries again
 
     def _link(self, report: ContainerReport) -> None:
         record = report.record

@@ -21,12 +21,15 @@ from urllib.request import (
     build_opener,
 )
 
+from nodealloc._redirects import FOLLOWED
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import RetryableError
 
 __all__ = ["HttpCalls"]
 
 _CHUNK_BYTES: Final = 1 << 16
+_MOST_WORDS: Final = 200
+"""Characters of what is wrong with an answer."""
 
 
 class HttpCall:
@@ -101,9 +104,14 @@ class HttpCalls:
                     return self._read(cast("HTTPResponse", opened), call)
             except HTTPError as error:
                 error.close()
-                raise RetryableError(f"{self._url}: status {error.code}; the last answer stays") from error
+                onward = ", and it leads on to no answer" if error.code in FOLLOWED else ""
+                raise RetryableError(
+                    f"{self._url}: status {error.code}{onward}; the last answer stays"
+                ) from error
             except (OSError, HTTPException, ValueError) as error:  # a redirect may lead to nonsense
-                raise RetryableError(f"{self._url}: no whole answer ({error}); the last one stays") from error
+                # What came in the place of an answer is some of its words, as long as a line may be.
+                words = str(error) if len(str(error)) <= _MOST_WORDS else f"{str(error)[:_MOST_WORDS]}…"
+                raise RetryableError(f"{self._url}: no whole answer ({words}); the last one stays") from error
 
     def _read(self, answer: HTTPResponse, call: HttpCall) -> bytes:
         if answer.status != HTTPStatus.OK:  # without a body, or with a part of one: not what pods there are
@@ -157,6 +165,8 @@ class _Onward(HTTPRedirectHandler):
             return None
         made = super().redirect_request(req, fp, code, msg, headers, newurl)
         is_open = (before.scheme, onward.scheme) == ("https", "http")
+        if made is not None:
+            fp.close()  # the library reads what stands beside a redirect to its end, however long that is
         if made is not None and (is_open or onward.hostname != before.hostname):
             made.headers.clear()
         return made

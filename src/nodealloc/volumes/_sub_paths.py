@@ -136,9 +136,13 @@ def _inside(folder: str, path: str) -> Generator[int]:
                     inner = _step(fd, name, mode, whole)
                     os.close(fd)
                     fd = inner
-            yield fd
-        finally:
+        except BaseException:
             os.close(fd)
+            raise
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _step(fd: int, name: str, mode: int, whole: str) -> int:

@@ -189,7 +189,11 @@ def test_leftovers_are_cleaned_at_start(tmp_path: Path) -> None:
         store.commit({"row.1": row(1)})
     (tmp_path / ".nodealloc.new-7.row.1").write_bytes(b"half")
     FileStore(tmp_path, FORMATS).close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".nodealloc.lock", "row.1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".nodealloc.lock",
+        ".nodealloc.spare",
+        "row.1",
+    ]
 
 
 def test_a_key_that_is_a_directory_is_damage(tmp_path: Path) -> None:

@@ -295,6 +295,18 @@ def test_a_pipe_in_place_of_last_words_holds_nobody(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(OSError, match="no file"):
         files.read("u", "app", 0, node=node)
+    with pytest.raises(OSError, match=f"{path} is no file"):
+        files.make(WEB, app, 0, node=node, hosts="")
+
+
+def test_a_folder_in_place_of_last_words_costs_no_descriptor(tmp_path: Path) -> None:
+    """It is looked at as often as its container, and each look had left one open."""
+    node = attrs.evolve(NODE, pods_directory=str(tmp_path))
+    Path(message_path("u", "app", 0, node)).mkdir(parents=True)
+    before = sorted(Path("/proc/self/fd").iterdir())
+    with pytest.raises(OSError, match="no file"):
+        PodFiles().read("u", "app", 0, node=node)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
 
 
 def test_it_keeps_the_promises_of_who_configures(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from pathlib import Path
 
 import attrs
@@ -13,6 +16,7 @@ from nodealloc.runtime import (
     CommandResult,
     ContainerConfig,
     LinuxResources,
+    NoSuchRecordError,
     PodListing,
     PodReport,
     SandboxConfig,
@@ -95,6 +99,29 @@ def test_a_log_has_a_folder_before_it_a_link_and_no_life_after_its_container(tmp
     logged.remove_container(made)
     assert not (fake.logs / f"{made}.log").exists()
     assert list((tmp_path / "links").iterdir()) == []
+
+
+def test_a_log_that_could_not_be_removed_goes_at_the_next_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that was read-only for a while; the container itself is gone by then."""
+    fake = Writing.below(tmp_path)
+    logged = LoggedRuntime(fake)
+    made = logged.create_container(logged.run_sandbox(box("u")), APP, box("u"))
+    log = fake.logs / f"{made}.log"
+    log.touch()
+    logged.inspect("u")
+
+    def read_only(path: Path, *, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{path}{missing_ok}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", read_only)
+        with pytest.raises(OSError, match="Read-only"):
+            logged.remove_container(made)
+    with contextlib.suppress(NoSuchRecordError):
+        logged.remove_container(made)
+    assert not log.exists()
 
 
 def test_without_links_the_log_goes_as_well(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -265,6 +266,27 @@ def test_what_is_no_file_is_left_alone(folder: Folder) -> None:
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         writer.join()
         os.close(reader)
+
+
+def test_no_more_is_read_than_a_file_holds(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of the kernel say another size than they give: its log stays, and no look follows another."""
+    (folder.path / "proc").symlink_to("/proc/version")
+    (folder.path / "sys").symlink_to("/sys/kernel/mm/transparent_hugepage/enabled")
+    took: list[int] = []
+    really = os.read
+
+    def read(descriptor: int, most: int) -> bytes:
+        took.append(most)
+        return really(descriptor, most)
+
+    monkeypatch.setattr(os, "read", read)
+    reading = folder.look()
+    assert {one.where: one.what.split(";")[1] for one in reading.faults} == {
+        "proc": " write a Pod manifest @ $",
+        "sys": " put a plain file here",
+    }
+    assert (reading.again_after_s, took[0]) == (None, 4096)
+    assert max(took) <= 4096
 
 
 def test_a_larger_manifest_is_read_where_the_caller_allows_it(folder: Folder) -> None:
@@ -870,6 +892,55 @@ def test_a_redirect_to_nonsense_is_no_answer(onward: tuple[str, type[Onward]], l
     address, kind = onward
     kind.location = location
     with pytest.raises(RetryableError, match="the last"):
+        HttpSource(f"http://{address}/on").read(ManualCancel())
+
+
+def test_what_stands_beside_a_redirect_is_not_read() -> None:
+    """Its body may have no end; nothing of it is kept, and the answer is asked for at once."""
+    sent: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer(begin: bytes, more: bytes) -> None:
+            made, _ = server.accept()
+            made.recv(1 << 16)
+            threading.Thread(target=send, args=(made, begin, more), daemon=True).start()
+
+        def send(made: socket.socket, begin: bytes, more: bytes) -> None:
+            with made, contextlib.suppress(OSError):
+                made.sendall(b"HTTP/1.1 " + begin)
+                while more and len(sent) < 256:
+                    made.sendall(more)
+                    sent.append(len(more))
+
+        def serve_both() -> None:
+            answer(b"302 Found\r\nLocation: /there\r\n\r\n", bytes(1 << 18))
+            answer(b'200 OK\r\n\r\n{"kind": "PodList", "apiVersion": "v1", "items": []}', b"")
+
+        serving = threading.Thread(target=serve_both, daemon=True)
+        serving.start()
+        reading = HttpSource(f"http://127.0.0.1:{server.getsockname()[1]}/").read(ManualCancel())
+        serving.join(10)
+    assert reading.is_synced
+    assert sum(sent) < 32 << 20
+
+
+def test_an_answer_without_sense_is_quoted_in_part(onward: tuple[str, type[Onward]]) -> None:
+    """A line of it may have 64 KiB, at each try; and a redirect that turns round is told as one."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            made, _ = server.accept()
+            with made:
+                made.recv(1 << 16)
+                made.sendall(b"x" * 60_000)
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(RetryableError, match="x…") as caught:
+            HttpSource(f"http://127.0.0.1:{server.getsockname()[1]}/").read(ManualCancel())
+    assert len(str(caught.value)) < 400
+    address, kind = onward
+    kind.location = "/on"
+    with pytest.raises(RetryableError, match="status 302, and it leads on to no answer; the last"):
         HttpSource(f"http://{address}/on").read(ManualCancel())
 
 

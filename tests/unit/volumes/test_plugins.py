@@ -479,6 +479,20 @@ def test_a_host_path_is_looked_for_where_the_nodes_root_is(tools: Tools) -> None
     assert (tools.base / "host/a/b").is_dir()
 
 
+@pytest.mark.parametrize("path", ["dangling", "loop", "dangling/below"])
+def test_a_link_that_leads_nowhere_is_named_where_a_folder_is_to_be_made(tools: Tools, path: str) -> None:
+    """Nothing is made in its place, nor where it leads."""
+    (tools.base / "dangling").symlink_to("nowhere")
+    (tools.base / "loop").symlink_to("loop")
+    plugin, text = HostPath(), str(tools.base / path)
+    spec = plugin.spec(
+        POD, Volume(name="v", kind="hostPath", spec={"path": text, "type": "DirectoryOrCreate"})
+    )
+    with pytest.raises(PermanentError, match=r"(dangling|loop) is a link that leads nowhere; make what"):
+        plugin.mount(spec, USE, "")
+    assert not (tools.base / "nowhere").exists()
+
+
 def test_the_image_of_a_read_only_volume_is_neither_made_nor_grown(tools: Tools) -> None:
     """It is attached as it is, or refused by name."""
     image = tools.base / "disk.img"

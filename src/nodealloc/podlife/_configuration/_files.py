@@ -70,15 +70,9 @@ class PodFiles:
         except FileNotFoundError:
             return b""
         with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
-            _check_is_file(path, descriptor)
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - MESSAGE_BYTES))
             return file.read(MESSAGE_BYTES)
-
-
-def _check_is_file(path: str | Path, descriptor: int) -> None:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise OSError(f"{path} is no file; something else was put in its place")
 
 
 def _write(path: Path, data: bytes | None, mode: int) -> None:
@@ -86,7 +80,6 @@ def _write(path: Path, data: bytes | None, mode: int) -> None:
     descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
     # With a buffer, which is written as a whole or with an error: a disk that is nearly full takes a part.
     with open(descriptor, "r+b") as file:  # noqa: PTH123 - a descriptor
-        _check_is_file(path, descriptor)
         os.fchmod(descriptor, mode)
         if data is not None and file.read(len(data) + 1) != data:
             file.seek(0)
@@ -95,4 +88,9 @@ def _write(path: Path, data: bytes | None, mode: int) -> None:
 
 
 def _opened(path: str | Path, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    # Before it becomes a file object: of a folder that fails, and leaves the descriptor open.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is no file; something else was put in its place, take it away")
+    return descriptor

@@ -67,7 +67,7 @@ class HostPath:
         if not kind:
             return
         if kind == "DirectoryOrCreate" and not path.exists():
-            _make_directories(path)
+            _make_directories(spec.name, path)
         elif kind == "FileOrCreate" and not path.exists():
             _make_file(spec.name, path)
         try:
@@ -91,10 +91,14 @@ class HostPath:
         return path if not root and path else os.path.normpath(f"{root}/{path.lstrip('/')}")
 
 
-def _make_directories(path: Path) -> None:
+def _make_directories(volume: str, path: Path) -> None:
     missing = [one for one in (path, *path.parents) if not one.exists()]
     for one in reversed(missing):
-        one.mkdir(exist_ok=True)
+        try:
+            one.mkdir(exist_ok=True)
+        except FileExistsError as error:
+            what = "is a link that leads nowhere; make what it leads to, or take it away"
+            raise InvalidVolumeError(volume, f"{one} {what}") from error
         one.chmod(0o755)
 
 
