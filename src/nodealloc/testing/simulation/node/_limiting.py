@@ -64,7 +64,7 @@ class CgroupsHold(Guarantee):
             return
         wanted = {uid: pod for pods in self.environment.pods.values() for uid, pod in pods.items()}
         for uid, parent in self._cgroups().items():
-            asked = _asked(wanted[uid]) if uid in wanted else {}
+            asked: Mapping[str, int | None] = _asked(wanted[uid]) if uid in wanted else {}
             limits = cgroups.tree.get(CgroupName.parse(parent)) if parent else None
             assert limits is not None, f"{uid} runs, and its cgroup {parent!r} is not there"
             for name, amount in asked.items():
