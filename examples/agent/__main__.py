@@ -11,6 +11,7 @@ if __name__ == "__main__":
 import argparse
 import contextlib
 import ctypes
+import errno
 import ipaddress
 import linecache
 import os
@@ -118,7 +119,9 @@ def main() -> int:
     try:
         return run(chosen)
     except (NodeallocError, OSError, ValueError) as error:
-        print(f"agent: {error}", file=sys.stderr)
+        is_short = isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}
+        remedy = "; let it open more of them (ulimit -n)" if is_short else ""
+        print(f"agent: {error}{remedy}", file=sys.stderr)
         return 2
 
 
