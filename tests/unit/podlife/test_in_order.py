@@ -104,10 +104,11 @@ def test_who_hangs_or_waits_holds_up_others_for_a_moment_only() -> None:
     began_s = time.monotonic()
     group = came_in(door, uids)
     try:
-        assert door.heard(3)[:3] == uids[:3]
         with door.came:
             assert door.came.wait_for(lambda: set(door.asked) == set(uids), 10.0)
         assert time.monotonic() - began_s < 4.0
+        # Who waits may be asked again before the next one is asked at all.
+        assert list(dict.fromkeys(door.asked))[:3] == uids[:3]
     finally:
         door.opened.set()
         group.stop(1.0)
