@@ -15,7 +15,7 @@ from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podsources._static import HASH
 from nodealloc.podspec import Pod
 
-__all__ = ["Edition", "Editions", "PodForms"]
+__all__ = ["Edition", "Editions", "PodForms", "another_uid"]
 
 _NAMES: Final = uuid.UUID("0f6b7e7c-8d55-5c0a-9a51-6a2f0a4de1b7")
 """Name space of the uids of later pods of one name; ours."""
@@ -165,10 +165,15 @@ def _content(pod: Pod) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def another_uid(uid: str, what: str | int, /) -> str:
+    """The uid of a pod whose manifest says this one, and that is another pod by what it says or its number."""
+    return str(uuid.uuid5(_NAMES, f"{uid}/{what}"))
+
+
 def _as_told(pod: Pod, number: int, content: str, rules: Rules) -> Pod:
     uid = pod.uid
     if not rules.keeps_uid and HASH not in pod.annotations:
-        uid = str(uuid.uuid5(_NAMES, f"{pod.uid}/{content}"))
+        uid = another_uid(pod.uid, content)
     if number:
-        uid = str(uuid.uuid5(_NAMES, f"{uid}/{number}"))
+        uid = another_uid(uid, number)
     return attrs.evolve(pod, uid=uid, annotations={**pod.annotations, HASH: content})

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 
 import attrs
 
+from nodealloc.podsources._editions import another_uid
 from nodealloc.podspec import Pod
 
 __all__ = ["Manifests"]
-
-_NAMES = uuid.UUID("0f6b7e7c-8d55-5c0a-9a51-6a2f0a4de1b7")
-"""Name space of the uids of later pods of one name, as `nodealloc.podsources` makes them."""
 
 
 class Manifests:
@@ -31,7 +28,7 @@ class Manifests:
         number = self._numbers.get(pod.name, 0)
         if not number:
             return pod
-        uid = str(uuid.uuid5(_NAMES, f"{pod.uid}/{number}"))
+        uid = another_uid(pod.uid, number)
         self._own[uid] = pod.uid
         return attrs.evolve(pod, uid=uid)
 
