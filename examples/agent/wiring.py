@@ -271,13 +271,8 @@ class _Parts:
     @cached_property
     def cgroups(self) -> CgroupPreparer:
         """Limits pods; what nobody knows any more goes once it is known what runs."""
-        watch = self.watch
-        return CgroupPreparer(
-            QosTree(self.place.driver, self.plan.tree, clock=self.stage.clock),
-            [one.pod for one in self.was.lives.values() if "cgroups" in one.made],
-            lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
-            follows=not self.rules.standalone,
-        )
+        tree = QosTree(self.place.driver, self.plan.tree, clock=self.stage.clock)
+        return self.was.cgroups(tree, self.watch, follows=not self.rules.standalone)
 
     @cached_property
     def folders(self) -> FolderPreparer:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Self
 
 from nodealloc import _attrs as attrs
 from nodealloc._typed import typed
+from nodealloc.cgroups import QosTree
 from nodealloc.checkpoint import Formats, Store, require_formats, row_formats, row_key, rows_of
 from nodealloc.dsw_asw import Moment
 from nodealloc.node import FORMATS
 from nodealloc.podfacts import LifeState
 from nodealloc.podlife import POD_ROWS, PodLives, PodRecord, Rules, record_from_checkpoint
+from nodealloc.podlife.preparers import CgroupPreparer
 from nodealloc.podsources import (
     SOURCE_ROWS,
     Editions,
@@ -21,7 +23,7 @@ from nodealloc.podsources import (
 from nodealloc.podspec import is_static
 from nodealloc.podstatus import STATUS_ROWS, Told, told_from_checkpoint
 from nodealloc.probes import PROBE_ROWS, PodVerdicts, verdicts_from_checkpoint
-from nodealloc.runtime import RUNTIME_ROWS, PodKnown, pod_from_checkpoint
+from nodealloc.runtime import RUNTIME_ROWS, PodKnown, RuntimeWatch, pod_from_checkpoint
 
 __all__ = ["AGENT_FORMATS", "Remembered", "remembering_editions"]
 
@@ -74,6 +76,21 @@ class Remembered:
             verdicts=rows_of(PROBE_ROWS, rows, verdicts_from_checkpoint),
             editions=rows_of(SOURCE_ROWS, rows, editions_from_checkpoint),
         )
+
+    def cgroups(self, tree: QosTree, watch: RuntimeWatch, /, *, follows: bool = True) -> CgroupPreparer:
+        """Who limits pods, and knows those that had cgroups.
+
+        Args:
+            tree: Keeps the cgroups.
+            watch: Sees what runs: cgroups of which nobody has told yet stay until it is known.
+            follows: Whether an edit of a pod changes its cgroup; a kubelet leaves it as it was made.
+        """
+
+        def running() -> Collection[str] | None:
+            return None if watch.heard().listing == 0 else tuple(watch.seen.snapshot())
+
+        pods = [one.pod for one in self.lives.values() if "cgroups" in one.made]
+        return CgroupPreparer(tree, pods, running, follows=follows)
 
     def told_of(self, lives: PodLives, rules: Rules, /) -> Mapping[str, Told]:
         """What others had been told of pods, by uid; what a `StatusManager` takes.

@@ -166,7 +166,7 @@ def _content(pod: Pod) -> str:
 
 
 def another_uid(uid: str, what: str | int, /) -> str:
-    """The uid of a pod whose manifest says this one, and that is another pod by what it says or its number."""
+    """The uid of a pod whose manifest has this one, and that is another by what it says, or by its number."""
     return str(uuid.uuid5(_NAMES, f"{uid}/{what}"))
 
 

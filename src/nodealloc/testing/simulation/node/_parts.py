@@ -108,11 +108,7 @@ class AgentParts:
 
     def cgroups(self, was: Remembered, watch: RuntimeWatch, /) -> CgroupPreparer:
         """Limits pods; what nobody knows stays as it is until it is known what runs."""
-        return CgroupPreparer(
-            QosTree(self._ports.cgroups, TreeOptions(), clock=self.clock),
-            [one.pod for one in was.lives.values() if "cgroups" in one.made],
-            lambda: None if watch.heard().listing == 0 else tuple(watch.seen.snapshot()),
-        )
+        return was.cgroups(QosTree(self._ports.cgroups, TreeOptions(), clock=self.clock), watch)
 
     def limiting(self, cgroups: CgroupPreparer, /) -> Preparation:
         """A pod's cgroup as one of its preparations."""
