@@ -44,8 +44,8 @@ from nodealloc.runtime import ContainerConfig, HostMount, LinuxResources, Sandbo
 from nodealloc.testing.simulation.node import GUARANTEES, Ran, What
 from nodealloc.testing.simulation.node._behaviour import IMAGE
 from nodealloc.testing.simulation.node._environment import API, FILE
-from nodealloc.testing.simulation.node._plugins import variable_of
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, READY, STARTED
+from nodealloc.testing.simulation.node._resources import variable_of
 from nodealloc.volumes import Use
 from tests.unit.node.simulated_scene import APP, Scene
 

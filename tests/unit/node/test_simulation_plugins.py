@@ -6,7 +6,8 @@ import random
 
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node._events import Events
-from nodealloc.testing.simulation.node._plugins import RESOURCES, SimulatedPlugins
+from nodealloc.testing.simulation.node._plugins import SimulatedPlugins
+from nodealloc.testing.simulation.node._resources import RESOURCES
 
 
 def test_a_plugin_that_registers_twice_serves_at_its_own_socket() -> None:

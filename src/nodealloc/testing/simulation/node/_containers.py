@@ -32,7 +32,7 @@ from nodealloc.testing.simulation.node._behaviour import (
     last_words,
 )
 from nodealloc.testing.simulation.node._events import Event, Events, Ran, What
-from nodealloc.testing.simulation.node._plugins import RESOURCES, variable_of
+from nodealloc.testing.simulation.node._resources import RESOURCES, variable_of
 
 __all__ = ["SimulatedContainers"]
 

@@ -8,7 +8,7 @@ from nodealloc.podspec import QosClass, qos_class
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._plugins import RESOURCES, file_of, library_of, node_of
+from nodealloc.testing.simulation.node._resources import RESOURCES, file_of, library_of, node_of
 
 __all__ = [
     "DevicesAligned",

@@ -16,16 +16,10 @@ from nodealloc.podspec import (
     effective_requests,
 )
 from nodealloc.testing.simulation.node._behaviour import IMAGE
+from nodealloc.testing.simulation.node._edits import debugged, other_amounts, too_much, with_more
 from nodealloc.testing.simulation.node._environment import API, FILE, Environment
-from nodealloc.testing.simulation.node._plugins import RESOURCES
-from nodealloc.testing.simulation.node._pods import (
-    OWN,
-    debugged,
-    from_image,
-    other_amounts,
-    too_much,
-    with_more,
-)
+from nodealloc.testing.simulation.node._pods import OWN, from_image
+from nodealloc.testing.simulation.node._resources import RESOURCES
 
 __all__ = ["Editors"]
 

@@ -25,51 +25,22 @@ from nodealloc.testing.simulation._clock import SimulatedClock
 from nodealloc.testing.simulation._executor import Rest
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._events import Event, Events, What
+from nodealloc.testing.simulation.node._resources import (
+    NODES,
+    OF_EACH_NODE,
+    RESOURCES,
+    file_of,
+    library_of,
+    node_of,
+    variable_of,
+)
 
-__all__ = [
-    "NODES",
-    "OF_EACH_NODE",
-    "RESOURCES",
-    "SimulatedPlugins",
-    "file_of",
-    "library_of",
-    "node_of",
-    "variable_of",
-]
+__all__ = ["SimulatedPlugins"]
 
-RESOURCES: Final[Mapping[str, PluginOptions]] = {
-    "sim.example/gpu": PluginOptions(preferred_allocation=True),
-    "sim.example/nic": PluginOptions(pre_start_required=True),
-}
-"""What plugins serve, and what each wants to be asked."""
-NODES: Final = 2
-"""NUMA nodes with devices."""
-OF_EACH_NODE: Final = 2
-"""Devices of each resource at each NUMA node."""
 _PATIENCE_S: Final = 10.0
 """After it a call of a plugin that hangs is given up, as by a client with a deadline."""
 _FORGOTTEN_S: Final = 200.0
 """A plugin that nobody has followed for so long may be taken for gone soon: its grace period is 300 s."""
-
-
-def variable_of(resource: str, /) -> str:
-    """The variable by which a plugin tells a container its devices."""
-    return resource.upper().replace("/", "_").replace(".", "_")
-
-
-def file_of(device: str, /) -> str:
-    """The file of a device."""
-    return f"/dev/{device}"
-
-
-def library_of(resource: str, /) -> str:
-    """What a container finds beside its devices, to read."""
-    return f"/opt/{resource}"
-
-
-def node_of(device: str, /) -> int:
-    """The NUMA node of a device."""
-    return int(device.rpartition("-")[2]) // OF_EACH_NODE
 
 
 @attrs.define(eq=False)

@@ -26,10 +26,11 @@ from nodealloc.podspec import (
     VolumeUse,
 )
 from nodealloc.testing.simulation.node._behaviour import IMAGE, Behaviour
-from nodealloc.testing.simulation.node._plugins import RESOURCES
+from nodealloc.testing.simulation.node._resources import RESOURCES
 
 __all__ = [
     "LIVE",
+    "MEMORY",
     "OWN",
     "POST_START",
     "PRE_STOP",
@@ -38,18 +39,15 @@ __all__ = [
     "STARTED",
     "asked_again",
     "behaviour",
-    "debugged",
     "found_pod",
     "from_image",
     "is_for_reading",
     "last_pod",
-    "other_amounts",
     "over_pod",
     "random_pod",
     "rest_pod",
-    "too_much",
+    "sized",
     "whole_pod",
-    "with_more",
 ]
 
 _FOREVER = float("inf")
@@ -60,12 +58,10 @@ PRE_STOP, POST_START = "pre-stop", "post-start"
 """Commands of probes and hooks."""
 OWN, SHARED = "own", "shared"
 """Names of volumes: the pod's own, and the one that pods share."""
-_MEMORY = ("64Mi", "64Mi", "6Gi", "11Gi")
+MEMORY = ("64Mi", "64Mi", "6Gi", "11Gi")
 """What a container asks for; a NUMA node of the simulated machine has 16 GiB."""
 _SHARED = (("100m", "64Mi"), ("100m", "64Mi"), ("1900m", "64Mi"), ("100m", "13Gi"))
 """The same, and CPUs, of who has none of its own."""
-_OTHERS = (("100m", "64Mi"), ("300m", "64Mi"), ("1900m", "6Gi"), ("2900m", "64Mi"))
-"""The same, of who is edited to ask for more or less."""
 _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
 _READERS = ("3", "7")
@@ -101,7 +97,7 @@ def random_pod(
         (RestartPolicy.ALWAYS, RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE, RestartPolicy.NEVER)
     )
     exclusive = rng.random() < 0.4
-    own = (rng.choice((1, 1, 2, 3)), rng.choice(_MEMORY))
+    own = (rng.choice((1, 1, 2, 3)), rng.choice(MEMORY))
     size = own if exclusive else rng.choice(_SHARED)
     if is_critical and rng.random() < 0.4:
         size = ("2100m", "64Mi")
@@ -111,12 +107,10 @@ def random_pod(
         else {}
     )
     init = tuple(
-        _started(rng, _container(f"init-{place}", size, sidecar=rng.random() < 0.4))
+        _started(rng, sized(f"init-{place}", size, sidecar=rng.random() < 0.4))
         for place in range(rng.choice((0, 0, 1, 3)))
     )
-    main = tuple(
-        _watched(rng, _container(f"app-{place}", size), hooks) for place in range(rng.choice((1, 1, 2)))
-    )
+    main = tuple(_watched(rng, sized(f"app-{place}", size), hooks) for place in range(rng.choice((1, 1, 2))))
     ports = (ContainerPort(container_port=80, host_port=rng.choice(_PORTS)),) * (rng.random() < 0.15)
     main = (attrs.evolve(_with(main[0], devices), ports=ports), *main[1:])
     lasts = rng.random() < _LASTS
@@ -180,7 +174,7 @@ def from_image(container: Container, image: str) -> Container:
 
 def found_pod(uid: str) -> Pod:
     """A plain pod that ran here before the agent came."""
-    amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(_MEMORY[0])}
+    amounts = {"cpu": Quantity.of("100m"), "memory": Quantity.of(MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts)
     return Pod(uid=uid, name=f"found-{uid}", namespace="sim", containers=(one,))
 
@@ -203,14 +197,14 @@ def over_pod(uid: str) -> Pod:
 
 def rest_pod(uid: str, *, cpus: str) -> Pod:
     """A pod that takes so much of the CPUs that are shared for as long as anybody wants it."""
-    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(_MEMORY[0])}
+    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts)
     return Pod(uid=uid, name=uid, namespace="sim", containers=(one,), termination_grace_period_seconds=1)
 
 
 def last_pod(name: str, uid: str, *, cpus: str, ports: tuple[ContainerPort, ...] = ()) -> Pod:
     """A pod that runs once, and soon has to leave what it takes."""
-    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(_MEMORY[0])}
+    amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts, ports=ports)
     return Pod(
         uid=uid,
@@ -221,48 +215,6 @@ def last_pod(name: str, uid: str, *, cpus: str, ports: tuple[ContainerPort, ...]
         termination_grace_period_seconds=1,
         active_deadline_seconds=60,
     )
-
-
-def debugged(pod: Pod, name: str) -> Pod:
-    """The same with one container more, to look at it from within."""
-    return attrs.evolve(
-        pod, ephemeral_containers=(*pod.ephemeral_containers, Container(name=name, image=IMAGE))
-    )
-
-
-_TOO_MANY_CPUS = 10_000
-
-
-def other_amounts(rng: random.Random, pod: Pod, *, grows: bool) -> Pod:
-    """The same with other amounts for one of its main containers, within its class of service.
-
-    One with CPUs of its own may ask for one more (`grows`), which is not to be had in place.
-    """
-    place = rng.randrange(len(pod.containers))
-    before = pod.containers[place]
-    if before.limits:
-        cpus = before.requests["cpu"].value
-        made = _container(before.name, (rng.choice((cpus, cpus, cpus + grows)), rng.choice(_MEMORY)))
-    else:
-        made = _container(before.name, rng.choice(_OTHERS))
-    other = attrs.evolve(before, requests=made.requests, limits=made.limits)
-    return attrs.evolve(pod, containers=(*pod.containers[:place], other, *pod.containers[place + 1 :]))
-
-
-def too_much(pod: Pod) -> Pod:
-    """The same with more CPUs for its first container than any machine has, within its class of service."""
-    first = pod.containers[0]
-    asked = {**first.requests, "cpu": Quantity.of(_TOO_MANY_CPUS)}
-    other = attrs.evolve(first, requests=asked, limits=asked if first.limits else {})
-    return attrs.evolve(pod, containers=(other, *pod.containers[1:]))
-
-
-def with_more(pod: Pod, cpus_milli: int) -> Pod:
-    """The same with so many thousandths of CPUs more for its first container, which shares them."""
-    first = pod.containers[0]
-    asked = Quantity.of(f"{first.requests['cpu'].milli_value + cpus_milli}m")
-    other = attrs.evolve(first, requests={**first.requests, "cpu": asked})
-    return attrs.evolve(pod, containers=(other, *pod.containers[1:]))
 
 
 def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:
@@ -323,7 +275,7 @@ def asked_again(pod: Pod, container: str) -> list[str]:
     ]
 
 
-def _container(name: str, size: tuple[int | str, str], *, sidecar: bool = False) -> Container:
+def sized(name: str, size: tuple[int | str, str], *, sidecar: bool = False) -> Container:
     """One with CPUs of its own and memory, or, without such CPUs, one that shares."""
     cpus, memory = size
     amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(memory)}

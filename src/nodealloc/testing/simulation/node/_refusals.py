@@ -10,7 +10,7 @@ from nodealloc.podspec import Pod, QosClass, RestartPolicy, effective_requests, 
 from nodealloc.testing.simulation.node._environment import FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, is_victim
-from nodealloc.testing.simulation.node._plugins import NODES, OF_EACH_NODE, RESOURCES
+from nodealloc.testing.simulation.node._resources import NODES, OF_EACH_NODE, RESOURCES
 
 __all__ = [
     "CriticalsGetRoom",

@@ -10,7 +10,6 @@ from nodealloc.podspec import ContainerPort, Pod, PullPolicy, RestartPolicy, eff
 from nodealloc.runtime import ContainerConfig, SandboxConfig
 from nodealloc.testing.simulation.node._environment import API, FILE, FILL, REST, Environment
 from nodealloc.testing.simulation.node._guarantee import is_victim
-from nodealloc.testing.simulation.node._plugins import OF_EACH_NODE
 from nodealloc.testing.simulation.node._pods import (
     asked_again,
     found_pod,
@@ -20,6 +19,7 @@ from nodealloc.testing.simulation.node._pods import (
     rest_pod,
     whole_pod,
 )
+from nodealloc.testing.simulation.node._resources import OF_EACH_NODE
 
 __all__ = ["Users"]
 

@@ -9,7 +9,7 @@ from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._plugins import RESOURCES
+from nodealloc.testing.simulation.node._resources import RESOURCES
 
 __all__ = ["OneSandbox", "WantedRuns"]
 
