@@ -45,6 +45,19 @@ def port() -> Iterator[int]:
     server.server_close()
 
 
+def call_of(http_get: HttpGetAction, *, host_network: bool = False) -> HookCall:
+    """A hook of a pod at this machine's own address, or with the node's network."""
+    one = Container(name="app")
+    return HookCall(
+        pod=Pod(uid="u", name="web", containers=(one,), host_network=host_network),
+        container=one,
+        container_id="c",
+        handler=LifecycleHandler(http_get=http_get),
+        timeout_s=5.0,
+        report=PodReport(uid="u", ips=() if host_network else ("127.0.0.1",)),
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "asked"),
     [
@@ -60,16 +73,7 @@ def port() -> Iterator[int]:
 )
 def test_a_hook_asks_for_its_path_from_the_root_and_in_ascii(port: int, path: str, asked: list[str]) -> None:
     """Without its slash no server knew it, and any answer ends a hook well; others were not sent at all."""
-    handler = LifecycleHandler(http_get=HttpGetAction(port=port, path=path))
-    one = Container(name="app")
-    call = HookCall(
-        pod=Pod(uid="u", name="web", containers=(one,)),
-        container=one,
-        container_id="c",
-        handler=handler,
-        timeout_s=5.0,
-        report=PodReport(uid="u", ips=("127.0.0.1",)),
-    )
+    call = call_of(HttpGetAction(port=port, path=path))
     assert ContainerHooks(FakeContainerRuntime()).run_hook(call, ManualCancel()) == ""
     assert Server.asked == asked
 
@@ -77,16 +81,7 @@ def test_a_hook_asks_for_its_path_from_the_root_and_in_ascii(port: int, path: st
 @pytest.mark.parametrize(("node_ip", "said"), [("127.0.0.1", ""), ("", "no address of its own")])
 def test_a_pod_with_the_nodes_network_is_reached_at_the_node(port: int, node_ip: str, said: str) -> None:
     """Its address is the node's, as it is told; a kubelet finds none, and its containers go on to fail."""
-    handler = LifecycleHandler(http_get=HttpGetAction(port=port, path="/"))
-    one = Container(name="app")
-    call = HookCall(
-        pod=Pod(uid="u", name="web", containers=(one,), host_network=True),
-        container=one,
-        container_id="c",
-        handler=handler,
-        timeout_s=5.0,
-        report=PodReport(uid="u"),
-    )
+    call = call_of(HttpGetAction(port=port, path="/"), host_network=True)
     hooks = ContainerHooks(FakeContainerRuntime(), node_ip=node_ip)
     assert said in hooks.run_hook(call, ManualCancel())
     assert Server.asked == (["/"] if node_ip else [])
@@ -116,16 +111,7 @@ def mute() -> Iterator[int]:
 
 def said_of(port: int, path: str, host: str = "") -> str:
     """Why a hook failed, without which container it was of."""
-    handler = LifecycleHandler(http_get=HttpGetAction(port=port, path=path, host=host))
-    one = Container(name="app")
-    call = HookCall(
-        pod=Pod(uid="u", name="web", containers=(one,)),
-        container=one,
-        container_id="c",
-        handler=handler,
-        timeout_s=5.0,
-        report=PodReport(uid="u", ips=("127.0.0.1",)),
-    )
+    call = call_of(HttpGetAction(port=port, path=path, host=host))
     words = ContainerHooks(FakeContainerRuntime()).run_hook(call, ManualCancel())
     return words.partition(" failed - error: ")[2]
 
