@@ -60,9 +60,9 @@ def test_a_long_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_of_this_process_is_read() -> None:
-    """Whatever this machine mounts, it has a root."""
+    """What the table is read from is mounted; below another root no line says "/"."""
     text = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
-    assert "/" in [mount.target for mount in parse_mountinfo(text)]
+    assert "/proc" in [mount.target for mount in parse_mountinfo(text)]
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1))
