@@ -78,6 +78,7 @@ def test_a_tool_of_an_earlier_life_is_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.root
+@pytest.mark.forks
 @pytest.mark.usefixtures("as_root")
 def test_a_locked_mount_is_refused_and_not_tried_for_ever(tmp_path: Path) -> None:
     """A mount that came with a user namespace cannot be taken off in it: an error, no loop."""
@@ -102,6 +103,7 @@ def test_a_locked_mount_is_refused_and_not_tried_for_ever(tmp_path: Path) -> Non
 
 @pytest.mark.real
 @pytest.mark.root
+@pytest.mark.forks
 @pytest.mark.usefixtures("as_root")
 def test_a_read_only_bind_forbids_what_its_source_forbids(tmp_path: Path) -> None:
     """No program with another user's rights and no device appears by it, nor as it becomes writable."""
@@ -123,6 +125,7 @@ def test_a_read_only_bind_forbids_what_its_source_forbids(tmp_path: Path) -> Non
 
 @pytest.mark.real
 @pytest.mark.root
+@pytest.mark.forks
 @pytest.mark.usefixtures("as_root")
 def test_options_are_those_of_the_mount_command(tmp_path: Path) -> None:
     """Words that no file system knows are for the kernel or for nobody; the last of two counts."""
@@ -153,6 +156,7 @@ def test_options_are_those_of_the_mount_command(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.root
+@pytest.mark.forks
 @pytest.mark.usefixtures("as_root")
 def test_a_bind_from_below_the_root_follows_no_link(tmp_path: Path) -> None:
     """A staged directory swapped for a link shows no pod what lies outside."""
