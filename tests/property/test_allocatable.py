@@ -18,14 +18,15 @@ from nodealloc.podspec import Quantity
 def test_nothing_is_lost_or_invented(have: int, system: int, kube: int, percent: int) -> None:
     """Allocatable and what is held back make up the capacity; what does not fit is refused.
 
-    A percentage is a number of single precision: what is held for it is near the exact part.
+    A percentage is a number of single precision: what is held for it is near the exact part. All of it
+    is none.
     """
     reservation = Reservation(
         system_reserved={"memory": Quantity.of(system)},
         kube_reserved={"memory": Quantity.of(kube)},
         hard_eviction={"memory.available": f"{percent}%"},
     )
-    held, near = system + kube + have * percent // 100, 1 + have // 2**23
+    held, near = system + kube + have * (percent % 100) // 100, 1 + have // 2**23
     try:
         left = allocatable({"memory": Quantity.of(have)}, reservation)["memory"].value
     except ReservationError:
