@@ -587,17 +587,24 @@ def test_a_path_too_long_for_a_socket(place: Path) -> None:
 def test_connections_keep_their_promises(place: Path) -> None:
     """The fake and the real connection hold the same check."""
     place.mkdir()
+    server = DevicePluginServer(GPU, (), place / "check.sock")
 
-    def real(devices: Sequence[Device]) -> tuple[PluginConnection, object]:
-        server = DevicePluginServer(GPU, tuple(devices), place / "check.sock")
+    def hang() -> None:
+        server.behaviour = Behaviour(hang=frozenset({"Allocate"}))
+
+    def real(devices: Sequence[Device]) -> tuple[PluginConnection, object, object]:
+        server.set_devices(tuple(devices))
         server.start()
-        return GrpcConnection(str(server.socket)), lambda listed: server.set_devices(tuple(listed))
+        return GrpcConnection(str(server.socket)), lambda listed: server.set_devices(tuple(listed)), hang
 
-    def fake(devices: Sequence[Device]) -> tuple[PluginConnection, object]:
+    def fake(devices: Sequence[Device]) -> tuple[PluginConnection, object, object]:
         plugin = FakePlugin(devices)
-        return plugin, plugin.set_devices
+        return plugin, plugin.set_devices, plugin.hang
 
-    check_connection(real)  # type: ignore[arg-type]
+    try:
+        check_connection(real)  # type: ignore[arg-type]
+    finally:
+        server.stop()
     check_connection(fake)  # type: ignore[arg-type]
 
 
