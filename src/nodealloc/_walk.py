@@ -23,22 +23,27 @@ def subdirectories(directory: str, /) -> Iterator[str]:
             continue
 
 
-def walk(directory: str, /, *, raises: Collection[int] = ()) -> Iterator[os.DirEntry[str]]:
+def walk(
+    directory: str, /, *, raises: Collection[int] = (), raises_at_top: Collection[int] = ()
+) -> Iterator[os.DirEntry[str]]:
     """Everything below a directory but names with a dot at start; what cannot be listed is left out.
 
     Args:
         directory: Where to begin; may be absent.
         raises: Numbers of errors that are raised instead.
+        raises_at_top: The same, of listing `directory` itself.
     """
-    waiting = [directory]
+    waiting, raised = [directory], {*raises, *raises_at_top}
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            if error.errno in raises:
+            if error.errno in raised:
                 raise
             continue
+        finally:
+            raised = {*raises}
         for entry in listed:
             if entry.name.startswith("."):
                 continue

@@ -93,6 +93,13 @@ SCENARIOS = [
 ]
 
 
+OPENING = [
+    *(one for one in SCENARIOS if one.does == "open"),
+    # Each row has pages of its own, in the file: the last process ended in order.
+    Scenario(name="open-large", does="open", stored=BULKY),
+]
+
+
 @attrs.frozen(kw_only=True)
 class Point:
     """One fault: where, what, and what the writer does after it.
@@ -395,14 +402,24 @@ def test_faults_at_the_system_calls_of_sqlite(scenario: Scenario, tmp_path: Path
     assert failed > 0 or scenario.does == "close"
 
 
-@pytest.mark.parametrize(("name", "call"), [("open", "fcntl"), ("open", "pread64"), ("create", "newfstatat")])
-def test_a_failing_call_is_not_taken_for_damage(name: str, call: str, tmp_path: Path) -> None:
-    """Each lock, read and look that fails once while a store opens: refused or opened, never set aside."""
-    scenario = next(scenario for scenario in SCENARIOS if scenario.name == name)
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [("open", "fcntl"), ("open", "pread64"), ("open-large", "pread64"), ("create", "newfstatat")],
+)
+def test_a_failing_call_is_not_taken_for_damage(name: str, call: str, lasting: bool, tmp_path: Path) -> None:
+    """Each lock, read and look that fails while a store opens: refused or opened, never set aside."""
+    scenario = next(scenario for scenario in OPENING if scenario.name == name)
 
     def chosen(every: list[Point]) -> list[Point]:
         wanted = f"inject={call}:error=EIO:"
-        return [p for p in every if p.ending == "exit" and any(part.startswith(wanted) for part in p.options)]
+        once = [p for p in every if p.ending == "exit" and any(one.startswith(wanted) for one in p.options)]
+        if not lasting:
+            return once
+        return [
+            attrs.evolve(one, options=(*one.options[:-1], f"{one.options[-1]}+"), lasting=True)
+            for one in once
+        ]
 
     failed, _ = sweep(scenario, tmp_path, chosen)
     assert failed > 0

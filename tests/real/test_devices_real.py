@@ -509,7 +509,7 @@ def test_devices_that_change(agent: Agent, place: Path) -> None:
     with plugin(place, "--change-s", "0.2"):
         agent.wait(4)
         held = agent.grant("p", 4)
-        wait_until(lambda: "dev-3" not in agent.ledger.current().inventories[GPU].devices.ids)
+        wait_until(lambda: not held.issubset(agent.ledger.current().inventories[GPU].devices.ids))
         assert agent.ledger.current().grants["p"]["c", GPU].ids == held
         assert not agent.grant("q", 1) & held
 
@@ -587,17 +587,24 @@ def test_a_path_too_long_for_a_socket(place: Path) -> None:
 def test_connections_keep_their_promises(place: Path) -> None:
     """The fake and the real connection hold the same check."""
     place.mkdir()
+    server = DevicePluginServer(GPU, (), place / "check.sock")
 
-    def real(devices: Sequence[Device]) -> tuple[PluginConnection, object]:
-        server = DevicePluginServer(GPU, tuple(devices), place / "check.sock")
+    def hang() -> None:
+        server.behaviour = Behaviour(hang=frozenset({"Allocate"}))
+
+    def real(devices: Sequence[Device]) -> tuple[PluginConnection, object, object]:
+        server.set_devices(tuple(devices))
         server.start()
-        return GrpcConnection(str(server.socket)), lambda listed: server.set_devices(tuple(listed))
+        return GrpcConnection(str(server.socket)), lambda listed: server.set_devices(tuple(listed)), hang
 
-    def fake(devices: Sequence[Device]) -> tuple[PluginConnection, object]:
+    def fake(devices: Sequence[Device]) -> tuple[PluginConnection, object, object]:
         plugin = FakePlugin(devices)
-        return plugin, plugin.set_devices
+        return plugin, plugin.set_devices, plugin.hang
 
-    check_connection(real)  # type: ignore[arg-type]
+    try:
+        check_connection(real)  # type: ignore[arg-type]
+    finally:
+        server.stop()
     check_connection(fake)  # type: ignore[arg-type]
 
 

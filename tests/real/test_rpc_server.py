@@ -171,3 +171,27 @@ def test_a_kept_service_comes_back_and_gives_way(path: Path, caplog: pytest.LogC
     kept.keep()
     assert not path.exists()
     assert prepared == [1]
+
+
+@pytest.mark.parametrize("stands", ["a file", "a link that leads nowhere", "a link to itself"])
+def test_what_stands_in_the_place_of_a_services_folder_is_named(
+    stands: str, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Said once, with what to do; it is served again once the place is free."""
+    one, folder = UnixServer(path, SERVICE, {"GetInfo": answer}), path.parent
+    kept = KeptServer(one, lambda: None, log=logging.getLogger("test"))
+    kept.open()
+    shutil.rmtree(folder)
+    if stands == "a file":
+        folder.write_text("")
+    else:
+        folder.symlink_to("nowhere" if "nowhere" in stands else folder)
+    for _ in range(3):
+        kept.keep()
+    assert [one.getMessage() for one in caplog.records] == [
+        f"{path}: it cannot be served anew: {folder} is there and is no folder; move it away"
+    ]
+    folder.unlink()
+    kept.keep()
+    assert one.is_listening()
+    kept.close()

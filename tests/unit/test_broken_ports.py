@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import cast
 
@@ -15,8 +15,8 @@ from nodealloc.cgroups import CgroupName, Limits
 from nodealloc.checkpoint import Checkpoint, JsonCheckpoint, MemoryStore
 from nodealloc.cpuset import CpuAllocator, CPUSet, KubeletPicker
 from nodealloc.cpuset._state import Assignment
-from nodealloc.devices import DeviceAllocator, DeviceLedger
-from nodealloc.dsw_asw import Plan, View
+from nodealloc.devices import DeviceAllocator, DeviceLedger, PluginUnavailableError
+from nodealloc.dsw_asw import Cancel, Plan, View
 from nodealloc.idset import NodeSet
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import PodIdentity
@@ -506,3 +506,54 @@ def test_a_connection_that_cannot_be_closed(monkeypatch: pytest.MonkeyPatch, tmp
     with pytest.raises(AssertionError, match="ends lists"):
         KEPT["devices.PluginConnection"](tmp_path)
     assert threading.active_count() <= before + 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            PluginUnavailableError("/s", "Allocate", "DEADLINE_EXCEEDED"),
+            "asked to stop before it began, and came",
+        ),
+        (None, "asked to stop before it began, and goes on"),
+    ],
+    ids=["another error", "none"],
+)
+def test_a_connection_that_hears_of_no_cancellation(
+    answer: Exception | None, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A pod that nobody wants any more would go when its plugin answers, or never."""
+    over = threading.Event()
+
+    def deaf(_self: FakePlugin, _ids: tuple[str, ...], _cancel: Cancel) -> None:
+        if answer is not None:
+            raise answer
+        over.wait(20.0)
+
+    monkeypatch.setattr("nodealloc.testing.devices._SOON_S", 0.05)
+    monkeypatch.setattr(FakePlugin, "_hang", deaf)
+    try:
+        with pytest.raises(AssertionError, match=words):
+            KEPT["devices.PluginConnection"](tmp_path)
+    finally:
+        over.set()
+
+
+def test_a_connection_that_looks_at_its_cancellation_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Most pods are deleted while a call is under way."""
+    over = threading.Event()
+
+    def hasty(_self: FakePlugin, _ids: tuple[str, ...], cancel: Cancel) -> None:
+        if cancel.is_set():
+            raise CancelledError
+        over.wait(20.0)
+
+    monkeypatch.setattr("nodealloc.testing.devices._SOON_S", 0.05)
+    monkeypatch.setattr(FakePlugin, "_hang", hasty)
+    try:
+        with pytest.raises(AssertionError, match="asked to stop while it waited, and goes on"):
+            KEPT["devices.PluginConnection"](tmp_path)
+    finally:
+        over.set()

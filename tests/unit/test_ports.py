@@ -359,9 +359,11 @@ def looks() -> None:
 def connection() -> None:
     """Its devices can be changed."""
 
-    def make(devices: Sequence[Device]) -> tuple[FakePlugin, Callable[[Sequence[Device]], None]]:
+    def make(
+        devices: Sequence[Device],
+    ) -> tuple[FakePlugin, Callable[[Sequence[Device]], None], Callable[[], None]]:
         plugin = FakePlugin(devices)
-        return plugin, plugin.set_devices
+        return plugin, plugin.set_devices, plugin.hang
 
     check_connection(make)
 

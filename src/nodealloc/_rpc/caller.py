@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -76,16 +77,35 @@ class Caller:
         self._closed = threading.Event()
         self._real_path = _sockets.resolved(self.path)
 
-    def call(self, name: str, request: bytes, limit_s: float, /) -> bytes:
+    def call(
+        self,
+        name: str,
+        request: bytes,
+        limit_s: float,
+        /,
+        *,
+        on_cancel: Callable[[Callable[[], None]], Callable[[], None]] | None = None,
+    ) -> bytes:
         """The answer to a call, within so many seconds.
+
+        Args:
+            name: Of the method.
+            request: What is sent.
+            limit_s: Seconds for the answer.
+            on_cancel: Has something called when the call is to end before; returns what ends that. None
+                where nobody ends it.
 
         Raises:
             CallUnavailableError: In the caller's own words; so is the other.
             CallRefusedError: Somebody answered with a refusal.
+            CancelledError: Of `concurrent.futures`; it was ended before there was an answer.
         """
         channel = self._dialled(name)
         try:
-            return channel.unary_unary(self._method(name))(request, timeout=min(limit_s, _LONGEST_S))
+            calls, limit_s = channel.unary_unary(self._method(name)), min(limit_s, _LONGEST_S)
+            if on_cancel is None:
+                return calls(request, timeout=limit_s)
+            return _unless_ended(calls.future(request, timeout=limit_s), on_cancel)
         except grpc.RpcError as error:
             raise self.failed(name, error) from error
         except ValueError as error:  # grpc's own word for a channel that was closed
@@ -208,3 +228,20 @@ class Caller:
                 return None
             self._socket = found
         return self._socket
+
+
+def _unless_ended(
+    answer: channels.Answering, on_cancel: Callable[[Callable[[], None]], Callable[[], None]]
+) -> bytes:
+    """An answer that is under way, as it comes."""
+
+    def end() -> None:
+        answer.cancel()
+
+    leave = on_cancel(end)
+    try:
+        return answer.result()
+    except grpc.FutureCancelledError as error:
+        raise CancelledError from error
+    finally:
+        leave()

@@ -16,6 +16,7 @@ import grpc.aio
 from google.protobuf.descriptor import FileDescriptor
 
 __all__ = [
+    "Answering",
     "AsyncChannel",
     "AsyncStream",
     "Channel",
@@ -46,10 +47,20 @@ _AWAY = {
 }
 
 
+class Answering(Protocol):
+    """A call whose answer is under way."""
+
+    def result(self) -> bytes: ...
+
+    def cancel(self) -> bool: ...
+
+
 class Unary(Protocol):
     """A call with one answer."""
 
     def __call__(self, request: bytes, /, *, timeout: float) -> bytes: ...
+
+    def future(self, request: bytes, /, *, timeout: float) -> Answering: ...
 
 
 class Channel(Protocol):

@@ -174,6 +174,13 @@ def _bound(server: channels.Server, path: Path) -> bool:
         return False
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise PermanentError(f"{error.filename} is there and is no folder; move it away") from error
+
+
 class KeptServer:
     """A server that is there again when somebody took its socket away. Thread-safe.
 
@@ -219,7 +226,7 @@ class KeptServer:
                 return
             try:
                 self._server.stop()
-                path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+                _make_folder(path.parent)
                 self._server.start()
             except (OSError, PermanentError) as error:
                 self._said(f"it cannot be served anew: {error}")

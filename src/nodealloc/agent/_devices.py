@@ -22,9 +22,9 @@ class DevicePreparer:
     def __init__(self, plugins: DevicePlugins) -> None:
         self._plugins = plugins
 
-    def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Admitted:
+    def make_ready(self, pod: Pod, cancel: Cancel, /) -> Admitted:
         """See `Preparer.make_ready`; a plugin that fails or is away raises, and is asked again."""
-        self._plugins.prepare(pod.uid)
+        self._plugins.prepare(pod.uid, cancel=cancel)
         return Admitted()
 
     def take_back(self, _pod: Pod, _cancel: Cancel, /) -> None:

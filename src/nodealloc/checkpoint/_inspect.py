@@ -103,6 +103,7 @@ def _database(at: Path) -> Iterator[Finding]:
                 "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled"
             ).fetchall()
     except sqlite3.Error as error:
+        _bytes(at)  # where the disk does not give them, SQLite says that they are wrong
         raise StoreFailedError(str(at), "sqlite", 0, str(error)) from error
     for key, data in rows:
         yield judge_bytes(f"{at}:{key}", str(key), data if isinstance(data, bytes) else b"")

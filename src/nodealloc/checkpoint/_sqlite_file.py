@@ -22,6 +22,7 @@ __all__ = [
     "behind",
     "check_content",
     "check_folder",
+    "check_readable",
     "check_regular",
     "claim_log",
     "connect",
@@ -50,6 +51,7 @@ _ROOM = 1 << 20
 _FOR_REMOVALS = 32 << 10
 """Free bytes that a commit leaves, so that one after it can remove something."""
 _PAGE = 4096
+_CHUNK_BYTES = 1 << 20
 _FRAME = 24
 """Bytes before each page in the log."""
 
@@ -92,6 +94,7 @@ def check_content(connection: sqlite3.Connection, path: Path) -> None:
         # The check puts a page that could not be read into its text, like one that is wrong.
         code = re.search(r"error code=(\d+)", str(found[0]))
         if code is not None and _is_passing_code(int(code[1])):
+            check_readable(path)
             raise sqlite3.OperationalError(str(found[0]))
         raise UnreadableFile("empty, or no store of this library" if found == ("ok",) else str(found[0]))
     if layout > LAYOUT:
@@ -99,6 +102,31 @@ def check_content(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreFailedError(
             str(path), "sqlite", 0, reason, remedy="take the release that wrote it, or a later one"
         )
+
+
+def check_readable(path: Path) -> None:
+    """Read all bytes once: where the disk does not give them, SQLite often says that they are wrong.
+
+    By a call as SQLite's own, so that whatever fails one of them fails the other.
+
+    Raises:
+        StoreFailedError: Some cannot be read; says of which file.
+    """
+    for ending in ("", *_LOG[:1]):
+        part = Path(f"{path}{ending}")
+        try:
+            descriptor = os.open(part, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                at = 0
+                while read := len(os.pread(descriptor, _CHUNK_BYTES, at)):
+                    at += read
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StoreFailedError(str(part), "read", error.errno or 0, reason) from error
 
 
 def is_locked_out(error: sqlite3.Error) -> bool:

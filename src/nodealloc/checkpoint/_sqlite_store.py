@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from typing_extensions import override
 
@@ -28,6 +29,7 @@ from nodealloc.checkpoint._sqlite_file import (
     behind,
     check_content,
     check_folder,
+    check_readable,
     check_regular,
     claim_log,
     connect,
@@ -64,6 +66,8 @@ _SPARE_BYTES = 1 << 17
 """Enough for a small commit, by which something ends: in the log, and in the file."""
 _BUSY_MS = 5000
 """How long SQLite waits for somebody else's lock; Python's own default."""
+_Stored: TypeAlias = tuple[dict[str, bytes], dict[str, str], bytes | None]
+"""Rows that hold bytes, reasons against those that do not, and the identity."""
 
 
 class _FullError(StoreFailedError):
@@ -122,8 +126,7 @@ class SqliteStore(BaseStore):
         try:
             with_room(self._open)
         except BaseException:
-            with contextlib.suppress(AttributeError, sqlite3.Error):
-                self._connection.close()
+            self._let_go()
             self._lock.release()
             raise
         self._spare = Spare(f"{self._path}.spare", _SPARE_BYTES)
@@ -133,14 +136,7 @@ class SqliteStore(BaseStore):
             self._clean()
             if not is_there(self._path):
                 self._create()
-            try:
-                self._connection = connect(self._path)
-                check_content(self._connection, self._path)
-                rows = self._rows()
-            except UnreadableFile as error:
-                self._set_all_aside(str(error))
-                self._connection = connect(self._path)
-                rows = self._rows()
+            rows = self._readable_rows()
             # By now SQLite has opened all that it goes by; what was put there meanwhile counts too.
             for ending in ("", *BESIDE):
                 check_regular(Path(f"{self._path}{ending}"))
@@ -149,8 +145,27 @@ class SqliteStore(BaseStore):
             self._load(rows)
             self._fold()
 
-    def _rows(self) -> tuple[dict[str, bytes], dict[str, str], bytes | None]:
-        """Rows that hold bytes, reasons against those that do not, and the identity."""
+    def _readable_rows(self) -> _Stored:
+        """Rows of a file that was checked; one whose bytes are wrong, read twice, is set aside."""
+        reason = ""
+        for _ in range(2):
+            try:
+                self._connection = connect(self._path)
+                check_content(self._connection, self._path)
+                return self._rows()
+            except UnreadableFile as error:
+                reason = str(error)
+            self._let_go()
+            check_readable(self._path)
+        self._set_all_aside(reason)
+        self._connection = connect(self._path)
+        return self._rows()
+
+    def _let_go(self) -> None:
+        with contextlib.suppress(sqlite3.Error, AttributeError):
+            self._connection.close()
+
+    def _rows(self) -> _Stored:
         try:
             stored = self._connection.execute("SELECT key, data FROM checkpoints").fetchall()
             facts = dict(self._connection.execute("SELECT name, data FROM facts").fetchall())
@@ -163,7 +178,7 @@ class SqliteStore(BaseStore):
         identity = facts.get("identity")
         return good, bad, identity if isinstance(identity, bytes) else None
 
-    def _load(self, rows: tuple[dict[str, bytes], dict[str, str], bytes | None]) -> None:
+    def _load(self, rows: _Stored) -> None:
         good, broken, identity = rows
         broken.update(self._adopt(good, unpack_identity(identity)))
         with contextlib.suppress(sqlite3.OperationalError), self._transaction():
@@ -323,8 +338,6 @@ class SqliteStore(BaseStore):
             self._move_all(self._free_folder())
 
     def _set_all_aside(self, reason: str) -> None:
-        with contextlib.suppress(sqlite3.Error, AttributeError):
-            self._connection.close()
         folder = self._free_folder()
         self._move_all(folder)
         self._create()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._inventory import Device, PluginOptions
 from nodealloc.devices._preferences import PreferenceQuestion
+
+if TYPE_CHECKING:
+    from nodealloc.dsw_asw import Cancel
 
 __all__ = ["AllocatorKeeper", "Connect", "PluginCalls", "PluginConnection", "PluginWatch"]
 
@@ -43,10 +46,13 @@ class PluginCalls(Protocol):
         """Ids that go well together; may be fewer, others, or none."""
         ...
 
-    def allocate(self, ids: Sequence[str], /) -> bytes:
+    def allocate(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> bytes:
         """Give one container these devices; the answer's bytes, as `ContainerAllocateResponse`.
 
-        May be repeated for the same devices.
+        May be repeated for the same devices. Raises `CancelledError` (of
+        `concurrent.futures`) at once where it is asked to stop before there is
+        an answer: what the plugin did by then is not known, as after any call
+        without an answer.
         """
         ...
 

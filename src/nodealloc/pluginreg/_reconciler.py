@@ -166,7 +166,8 @@ class PluginRegistrar(Group):
             How many sockets are looked after.
 
         Raises:
-            OSError: No descriptor or memory was left to look with; nobody was let go.
+            OSError: No descriptor or memory was left to look with, or the disk did not give
+                the directory; nobody was let go.
         """
         with self._lock:
             before = self._sightings

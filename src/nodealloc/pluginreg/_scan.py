@@ -14,6 +14,8 @@ from nodealloc.pluginreg._sightings import SocketIdentity
 __all__ = ["scan"]
 
 _BLIND: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_FAILING: Final = frozenset({errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT})
+"""What the disk says, or who serves it, of a directory that it cannot give just now."""
 
 
 @typed
@@ -26,14 +28,15 @@ def scan(directory: str, /) -> dict[str, SocketIdentity]:
     not be read, is left out.
 
     Raises:
-        OSError: No descriptor or memory is left to look with. That says nothing of
-            what is there, and nobody is let go for it.
+        OSError: No descriptor or memory is left to look with, or the disk does not
+            give the directory. That says nothing of what is there, and nobody is
+            let go for it.
 
     Source: kubelet ``pluginmanager/pluginwatcher``, which goes into directories
     with a dot at start and not later.
     """
     found: dict[str, SocketIdentity] = {}
-    for entry in walk(directory, raises=_BLIND):
+    for entry in walk(directory, raises=_BLIND, raises_at_top=_FAILING):
         try:
             if stat.S_ISSOCK(entry.stat().st_mode):
                 found[entry.path] = SocketIdentity(*standing(entry.path))

@@ -51,7 +51,8 @@ class HttpSource:
     was said last stays.
 
     Args:
-        url: `http://` or `https://`; asked without a proxy.
+        url: `http://` or `https://`; asked without a proxy. Whom the machine trusts at that moment
+            (OpenSSL's own files, or `SSL_CERT_FILE`) counts at each question.
         node_name: Is appended to the pods' names, as a kubelet does; "" for nothing.
         source: Name of this source, which uids depend on.
         headers: Sent with each question, by name; not to another host, nor without TLS, where a

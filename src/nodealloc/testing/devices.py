@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Self
 
@@ -35,12 +36,16 @@ from nodealloc.devices.plugins._codec import (
     decode_response,
     encode_response,
 )
+from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import NodeallocError
 from nodealloc.testing._wording import in_words
+from nodealloc.testing.dsw_asw import ManualCancel
 
 __all__ = ["FakePlugin", "PluginProcess", "check_allocator_keeper", "check_connection", "wait_until"]
 
 _LONG_S = 20.0
+_SOON_S = 10.0
+"""For a call that was asked to stop; by itself it may last a minute."""
 
 
 def wait_until(condition: Callable[[], bool], /, *, within_s: float = _LONG_S, what: str = "") -> None:
@@ -69,6 +74,11 @@ class PluginProcess:
         command = [sys.executable, "-m", "nodealloc.testing.device_plugin", "--with-parent", *arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
 
     def count(self, event: str, /) -> int:
         """How often it said this word."""
@@ -115,17 +125,24 @@ class FakePlugin:
     Attributes:
         allocated: What `allocate` was called with, in order.
         prepared: What `pre_start` was called with, in order.
+        waiting: What `allocate` was called with that hung, in order.
         refusal: Raised by every call of `PluginCalls` while it is not None.
     """
 
     def __init__(self, devices: Sequence[Device] = (), /, *, options: PluginOptions | None = None) -> None:
         self.allocated: list[tuple[str, ...]] = []
         self.prepared: list[tuple[str, ...]] = []
+        self.waiting: list[tuple[str, ...]] = []
         self.refusal: NodeallocError | None = None
         self._options = PluginOptions() if options is None else options
         self._changed = threading.Condition()
         self._devices: tuple[Device, ...] | None = tuple(devices)
         self._ended = False
+        self._hangs = False
+
+    def hang(self) -> None:
+        """From now on `allocate` answers nobody, as long as its caller waits and nobody calls `close`."""
+        self._hangs = True
 
     def set_devices(self, devices: Sequence[Device], /) -> None:
         """List these next."""
@@ -159,9 +176,11 @@ class FakePlugin:
         rest = sorted(set(question.available) - set(question.must_include), reverse=True)
         return (*question.must_include, *rest)[: question.size]
 
-    def allocate(self, ids: Sequence[str], /) -> bytes:
+    def allocate(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> bytes:
         """See `PluginCalls`."""
         self._alive("Allocate")
+        if self._hangs:
+            self._hang(tuple(ids), ManualCancel() if cancel is None else cancel)
         self.allocated.append(tuple(ids))
         return encode_response(Response(env={"DEVICES": ",".join(ids)}))
 
@@ -169,6 +188,20 @@ class FakePlugin:
         """See `PluginCalls`."""
         self._alive("PreStartContainer")
         self.prepared.append(tuple(ids))
+
+    def _hang(self, ids: tuple[str, ...], cancel: Cancel) -> None:
+        leave = cancel.on_cancel(self._wake)
+        with self._changed:
+            self.waiting.append(ids)
+            self._changed.wait_for(lambda: self._ended or cancel.is_set())
+        leave()
+        if cancel.is_set():
+            raise CancelledError
+        self._alive("Allocate")
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _alive(self, call: str) -> None:
         if self._ended:
@@ -179,16 +212,21 @@ class FakePlugin:
 
 @in_words
 def check_connection(
-    make: Callable[[Sequence[Device]], tuple[PluginConnection, Callable[[Sequence[Device]], None]]], /
+    make: Callable[
+        [Sequence[Device]],
+        tuple[PluginConnection, Callable[[Sequence[Device]], None], Callable[[], None]],
+    ],
+    /,
 ) -> None:
     """Hold a `PluginConnection` to its promises.
 
     Args:
-        make: From the devices of a plugin to a connection with it, and a
-            function that changes its devices.
+        make: From the devices of a plugin to a connection with it, a function
+            that changes its devices, and one by which it answers no `Allocate`
+            from then on.
     """
     first, second = (Device("a"), Device("b", numa_nodes=2)), (Device("b", "Unhealthy"),)
-    connection, change = make(first)
+    connection, change, hang = make(first)
     try:
         options: object = connection.options()
         assert isinstance(options, PluginOptions), f"asked what it wants, it answered {options!r}"
@@ -208,6 +246,9 @@ def check_connection(
         question = PreferenceQuestion(resource="r/r", available=("a", "b"), must_include=(), size=1)
         preferred = connection.preferred(question)
         assert set(preferred) <= {"a", "b"}, f"asked which of a and b it prefers, it answered {preferred}"
+        hang()
+        for when in ("before it began", "while it waited"):
+            _check_cancel(connection, when)
         _check_close(connection, lists)
     finally:
         connection.close()
@@ -224,6 +265,27 @@ def _passes(call: Callable[[], object], what: str) -> None:
         call()
     except Exception as error:
         raise AssertionError(f"{what} raised {error!r}; it may be repeated") from error
+
+
+def _check_cancel(connection: PluginConnection, when: str) -> None:
+    cancel, ended = ManualCancel(), list[BaseException | bytes]()
+
+    def ask() -> None:
+        try:
+            ended.append(connection.allocate(["b"], cancel=cancel))
+        except BaseException as error:  # noqa: BLE001 - judged below
+            ended.append(error)
+
+    if when == "before it began":
+        cancel.set()
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(0.0 if cancel.is_set() else 0.1)
+    assert cancel.is_set() or not ended, f"the plugin hangs in Allocate, and allocate() came to {ended}"
+    cancel.set()
+    asking.join(_SOON_S)
+    assert ended, f"allocate() was asked to stop {when}, and goes on: the plugin hangs"
+    assert isinstance(ended[0], CancelledError), f"allocate() was asked to stop {when}, and came to {ended}"
 
 
 def _check_close(connection: PluginConnection, lists: Iterator[Sequence[Device]]) -> None:

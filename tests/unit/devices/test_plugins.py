@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,11 @@ from nodealloc.devices import (
 )
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.devices.plugins._codec import RegisterRequest
+from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
 from nodealloc.testing.devices import FakePlugin, wait_until
-from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock
+from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
 from nodealloc.topology import Claim, NotYet, Owner, Shortfall, TopologyHint
 
 GPU = "example.com/gpu"
@@ -367,12 +369,12 @@ class Hasty(FakePlugin):
 
     ledger: DeviceLedger
 
-    def allocate(self, ids: Sequence[str], /) -> bytes:
+    def allocate(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> bytes:
         """See `PluginCalls`."""
         if not self.allocated:
             self.ledger.alter(lambda allocator: granted(allocator.release("p"), OTHER))
             self.ledger.alter(lambda allocator: granted(allocator, ONE))
-        return super().allocate(ids)
+        return super().allocate(ids, cancel=cancel)
 
 
 OTHER = Claim(owner=Owner("q", "c"), amounts={GPU: Quantity.of(1)})
@@ -400,6 +402,84 @@ def test_an_answer_for_devices_that_were_given_back_is_not_remembered_for_others
     assert plugin.allocated == [("a",), ("b",)]
     assert not isinstance(launch, NotYet)
     assert launch.env == {"DEVICES": "b"}
+
+
+def test_preparing_ends_when_nobody_wants_it_any_more() -> None:
+    """The pod goes at once; until it does its device is nobody else's, and then anybody's."""
+    ledger = DeviceLedger(DeviceAllocator())
+    plugin, cancel = FakePlugin([Device("a")]), ManualCancel()
+    with serving(plugin, ledger) as plugins, ThreadPoolExecutor() as pool:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        ledger.alter(lambda allocator: granted(allocator, ONE))
+        plugin.hang()
+        preparing = pool.submit(plugins.prepare, "p", cancel=cancel)
+        wait_until(lambda: bool(plugin.waiting))
+        cancel.set()
+        with pytest.raises(CancelledError):
+            preparing.result(timeout=20)
+        assert isinstance(plugins.launch(ONE.owner), NotYet)
+        assert isinstance(ledger.current().allocate(OTHER, ANY), Shortfall)
+        ledger.release("p")
+        ledger.alter(lambda allocator: granted(allocator, OTHER))
+
+
+def test_a_plugin_that_hung_is_asked_for_the_same_devices_again() -> None:
+    """Also by an agent that was killed before it could ask again: whatever the plugin did counts once."""
+    store = MemoryStore(KUBELET_FORMATS)
+    ledger = DeviceLedger(DeviceAllocator(), store=store)
+    plugin, cancel = FakePlugin([Device("a"), Device("b")]), ManualCancel()
+    with serving(plugin, ledger) as plugins, ThreadPoolExecutor() as pool:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 2)
+        ledger.alter(lambda allocator: granted(allocator, ONE))
+        plugin.hang()
+        preparing = pool.submit(plugins.prepare, "p", cancel=cancel)
+        wait_until(lambda: bool(plugin.waiting))
+        cancel.set()
+        with pytest.raises(CancelledError):
+            preparing.result(timeout=20)
+    again, plugin = (
+        DeviceLedger.load(DeviceAllocator(), store, now_s=0.0),
+        FakePlugin([Device("b"), Device("a")]),
+    )
+    with serving(plugin, again) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 2)
+        again.alter(lambda allocator: granted(allocator, OTHER))
+        plugins.prepare("p", cancel=ManualCancel())
+        plugins.prepare("q")
+        assert plugin.allocated == [("a",), ("b",)]
+
+
+class Answering(FakePlugin):
+    """A plugin that answers at the moment at which its caller is asked to stop."""
+
+    cancel: ManualCancel
+
+    def allocate(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> bytes:
+        """See `PluginCalls`."""
+        answer = super().allocate(ids, cancel=cancel)
+        self.cancel.set()
+        return answer
+
+
+def test_an_answer_that_came_as_its_caller_was_to_stop_is_remembered() -> None:
+    """It is not asked for again; what has no answer yet is not asked for any more."""
+    ledger = DeviceLedger(DeviceAllocator())
+    plugin = Answering([Device("a"), Device("b")])
+    plugin.cancel = ManualCancel()
+    second = Claim(owner=Owner("p", "d"), amounts={GPU: Quantity.of(1)})
+    with serving(plugin, ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 2)
+        ledger.alter(lambda allocator: granted(granted(allocator, ONE), second))
+        with pytest.raises(CancelledError):
+            plugins.prepare("p", cancel=plugin.cancel)
+        assert plugin.allocated == [("a",)]
+        assert not isinstance(plugins.launch(ONE.owner), NotYet)
+        plugins.prepare("p")
+        assert plugin.allocated == [("a",), ("b",)]
 
 
 def test_device_plugins_start_once() -> None:

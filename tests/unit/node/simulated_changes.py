@@ -218,9 +218,9 @@ CHANGES = {
     ),
     "answers-not-kept": Change(
         "what a plugin answered is not kept",
-        "devices/plugins/_reconciler.py",
-        "            return allocator.with_response(owner, resource, response) if grant == asked else allocator",
-        "            return allocator",
+        "devices/plugins/_preparing.py",
+        "        return allocator.with_response(owner, resource, response) if grant == asked else allocator",
+        "        return allocator",
         "plugins",
     ),
     "onfailure-stays-ended": Change(

@@ -8,6 +8,7 @@ import os
 import resource
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,6 +179,35 @@ def test_who_has_no_descriptor_left_sees_no_empty_directory(tmp_path: Path) -> N
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     registrar.run_until_quiet()
     assert [call[0] for call in handler.calls] == ["validate", "register"]
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENOENT])
+def test_a_directory_that_the_disk_does_not_give_is_not_empty(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every plugin would be let go for it; one that is not there holds none, and one below is passed over."""
+    below = tmp_path / "below"
+    below.mkdir()
+    bare_socket(tmp_path / "a.sock")
+    bare_socket(below / "b.sock")
+    listed = os.scandir
+
+    def fails_at(broken: Path) -> None:
+        def scandir(path: str) -> Any:
+            if path == str(broken):
+                raise OSError(number, os.strerror(number), path)
+            return listed(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+
+    fails_at(below)
+    assert list(_scan.scan(str(tmp_path))) == [str(tmp_path / "a.sock")]
+    fails_at(tmp_path)
+    if number == errno.ENOENT:
+        assert _scan.scan(str(tmp_path)) == {}
+        return
+    with pytest.raises(OSError, match=str(tmp_path)):
+        _scan.scan(str(tmp_path))
 
 
 def test_a_socket_that_cannot_be_looked_at_for_want_of_descriptors_is_not_left_out(

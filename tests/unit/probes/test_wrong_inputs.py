@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
+import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,3 +61,61 @@ def test_what_is_said_to_make_one_makes_one() -> None:
         Probing(prober, reports=reports)
     with pytest.raises(ConfigurationError, match="fails: error: expected an Exception"):
         prober.fails("c", "away")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """Two of them, in PEM."""
+    made: list[bytes] = []
+    for name in ("one", "other"):
+        folder = tmp_path_factory.mktemp(name)
+        words = f"openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN={name} -keyout key -out cert"
+        try:
+            subprocess.run(words.split(), cwd=folder, check=True, capture_output=True)
+        except FileNotFoundError:
+            pytest.skip("openssl makes the certificates")
+        made.append((folder / "cert").read_bytes())
+    return made[0], made[1]
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (lambda _one, _other: b"", r"0 bytes without a certificate"),
+        (lambda _one, _other: b"hello\n", r"6 bytes without a certificate"),
+        (lambda one, _other: b"\xef\xbb\xbf" + one, r".*without a certificate"),
+        (lambda one, _other: ssl.PEM_cert_to_DER_cert(one.decode()), r".*without a certificate"),
+        (lambda one, _other: one.replace(b"CERTIFICATE", b"PRIVATE KEY"), r".*without a certificate"),
+        (lambda one, _other: one[:300], r"certificate 1 of 1, from line 1 on, has no line .*END CERTIFICATE"),
+        (lambda one, other: one[:300] + b"\n" + other, r"certificate 1 of 2, from line 1 on, has no line"),
+        (lambda one, other: one + other.replace(b"MII", b"M!I", 1), r"certificate 2 of 2.* is no base64"),
+        (lambda one, other: one + other.replace(b"MII", b"AAA", 1), r"certificate 2 of 2.* cannot be read"),
+        (lambda one, other: one + other.replace(b"\n", b"", 3).replace(b"-----M", b"-----\nM"), ""),
+        (lambda one, other: b"# ours\r\n" + (one + other).replace(b"\n", b"\r\n") + b"\r\n", ""),
+        (lambda one, other: one + one.replace(b"CERTIFICATE", b"X509 CERTIFICATE") + other * 200, ""),
+    ],
+    ids=[
+        "empty",
+        "junk",
+        "a mark before it",
+        "no PEM",
+        "another thing",
+        "cut",
+        "cut before another one",
+        "no base64",
+        "no certificate",
+        "long lines",
+        "lines of Windows",
+        "many",
+    ],
+)
+def test_certificates_that_nobody_can_read_are_refused_when_they_are_given(
+    broken: Callable[[bytes, bytes], bytes], words: str, certificates: tuple[bytes, bytes]
+) -> None:
+    """Every question of a liveness probe would fail, and every container be started anew."""
+    roots = broken(*certificates)
+    if not words:
+        assert Tls(roots=roots).roots == roots
+        return
+    with pytest.raises(ConfigurationError, match=rf"Tls: roots: {words}"):
+        Tls(roots=roots)

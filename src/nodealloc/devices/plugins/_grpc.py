@@ -22,6 +22,7 @@ from nodealloc.devices._limits import Deadlines, PluginLimits
 from nodealloc.devices._ports import Connect
 from nodealloc.devices._preferences import PreferenceQuestion
 from nodealloc.devices.plugins import _codec as codec
+from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import DecodeError
 
 __all__ = ["GrpcConnection", "dialling"]
@@ -153,9 +154,14 @@ class GrpcConnection:
         data = self._caller.call("GetPreferredAllocation", asked, self._deadlines.preferred_s)
         return self._decoded("GetPreferredAllocation", codec.decode_preferred, data)
 
-    def allocate(self, ids: Sequence[str], /) -> bytes:
+    def allocate(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> bytes:
         """See `PluginCalls`."""
-        data = self._caller.call("Allocate", codec.encode_allocate(ids), self._deadlines.allocate_s)
+        data = self._caller.call(
+            "Allocate",
+            codec.encode_allocate(ids),
+            self._deadlines.allocate_s,
+            on_cancel=None if cancel is None else cancel.on_cancel,
+        )
         answer, count = self._decoded("Allocate", codec.decode_allocated, data)
         if count > 1:
             _log.warning(

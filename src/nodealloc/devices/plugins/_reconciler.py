@@ -17,7 +17,6 @@ from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._directory import plugin_socket, prepare_directory, resolved
 from nodealloc.devices._errors import PluginUnavailableError, RegistrationRefusedError
 from nodealloc.devices._events import DeviceEvents, EventReaders, event_of
-from nodealloc.devices._grants import Grant
 from nodealloc.devices._inventory import Capacity, Inventory
 from nodealloc.devices._launch import Launch
 from nodealloc.devices._life import Phase
@@ -33,11 +32,12 @@ from nodealloc.devices.plugins._grpc import dialling
 from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.devices.plugins._launched import launch_of
 from nodealloc.devices.plugins._periodic import PeriodicLooks
+from nodealloc.devices.plugins._preparing import prepare
 from nodealloc.devices.plugins._registration import RegistrationService
 from nodealloc.devices.plugins._silent_processes import SilentProcessError
 from nodealloc.devices.plugins._streams import Streams
 from nodealloc.devices.plugins._unanswered import UnansweredPlugins
-from nodealloc.dsw_asw import Clock, Executor, Group, Summary, SystemClock, ThreadExecutor, World
+from nodealloc.dsw_asw import Cancel, Clock, Executor, Group, Summary, SystemClock, ThreadExecutor, World
 from nodealloc.errors import NodeallocError, PermanentError
 from nodealloc.topology import NotYet, Owner
 
@@ -277,22 +277,25 @@ class DevicePlugins:
             self._keeper.alter(lambda allocator: allocator.with_answers(answers))
         return bool(answers)
 
-    def prepare(self, workload: str, /) -> None:
+    def prepare(self, workload: str, /, *, cancel: Cancel | None = None) -> None:
         """Have plugins prepare what the workload was granted; remembers what they answer.
 
         Grants that have their answer are left alone, so that this may be
         repeated, and needs no plugin for what ran before a restart.
 
+        Args:
+            workload: Its key.
+            cancel: Asks to stop: a plugin that hangs is waited for no longer.
+                What was granted stays granted, and a plugin may be asked for
+                the same devices again. None waits for `Deadlines.allocate_s`.
+
         Raises:
+            CancelledError: Of `concurrent.futures`; asked to stop before there was every answer.
             PluginUnavailableError: A plugin did not answer; try again later.
             PluginRefusedError: A plugin refused; release the workload.
         """
         check("prepare", workload, str, "a workload's key (owner.workload, pod.uid)")
-        for (member, resource), grant in sorted(self._keeper.current().grants.get(workload, {}).items()):
-            if grant.response is not None:
-                continue
-            response = self._calls(resource, "Allocate").allocate(sorted(grant.ids))
-            self._answered(Owner(workload, member), resource, grant, response)
+        prepare(self._keeper, lambda resource: self._calls(resource, "Allocate"), workload, cancel)
 
     @typed
     def pre_start(self, owner: Owner, /) -> None:
@@ -363,15 +366,6 @@ class DevicePlugins:
 
     def _tell(self, before: Inventory | None, after: DeviceAllocator, resource: str) -> None:
         self._readers.put(event_of(before, after.inventories[resource], after.grants))
-
-    def _answered(self, owner: Owner, resource: str, asked: Grant, response: bytes) -> None:
-        """Remember an answer, unless other devices were granted to the same owner meanwhile."""
-
-        def altered(allocator: DeviceAllocator) -> DeviceAllocator:
-            grant = allocator.grants.get(owner.workload, {}).get((owner.member, resource))
-            return allocator.with_response(owner, resource, response) if grant == asked else allocator
-
-        self._keeper.alter(altered)
 
     def _calls(self, resource: str, call: str) -> PluginConnection:
         connection = self._connection(resource)

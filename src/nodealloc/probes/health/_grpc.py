@@ -15,6 +15,7 @@ from nodealloc._typed import typed, typed_fields
 from nodealloc.podspec import GrpcAction
 from nodealloc.probes import Question, Reply, ReplyKind
 from nodealloc.probes._http import USER_AGENT
+from nodealloc.probes.health._roots import check_roots
 
 __all__ = ["GrpcProber", "Tls"]
 
@@ -30,9 +31,12 @@ class Tls:
     Attributes:
         roots: Certificates that are trusted, in PEM; None for gRPC's own.
         server_name: Name in the certificate; "" for the address that is asked.
+
+    Raises:
+        ConfigurationError: There is no certificate in `roots`, or one that cannot be read.
     """
 
-    roots: bytes | None = None
+    roots: bytes | None = attrs.field(default=None, validator=check_roots)
     server_name: str = ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Final
 
 from nodealloc import _attrs as attrs
@@ -19,6 +20,7 @@ from nodealloc.devices import (
     Response,
 )
 from nodealloc.devices.plugins._codec import encode_response
+from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.pluginreg import PluginInfo, SocketIdentity
 from nodealloc.testing.simulation._clock import SimulatedClock
@@ -65,8 +67,8 @@ class SimulatedPlugins:
     """Plugins of two resources, over all lives of an agent; also their registration sockets.
 
     Faults, by name: `plugin is away`, `plugin is slow`, `plugin hangs` (until the caller's
-    deadline), `plugin refuses`, `plugin talks nonsense`, `directory tells nothing` (a socket came or
-    went, and nobody hears of it before the next look).
+    deadline, or until it is to stop), `plugin refuses`, `plugin talks nonsense`, `directory tells
+    nothing` (a socket came or went, and nobody hears of it before the next look).
 
     Args:
         clock: The machine's.
@@ -201,7 +203,7 @@ class SimulatedPlugins:
 
     # What connections share.
 
-    def enter(self, one: _Process | None, path: str, call: str) -> _Process:
+    def enter(self, one: _Process | None, path: str, call: str, cancel: Cancel | None = None) -> _Process:
         """A call begins; what may go wrong before it is answered, does."""
         life = self._life
         if life is not None:
@@ -211,7 +213,9 @@ class SimulatedPlugins:
         if life is not None and self._strikes("plugin is slow"):
             life.pause(life.chance.rng.uniform(0.5, 5.0))
         if life is not None and self._strikes("plugin hangs"):
-            life.pause(_PATIENCE_S)
+            life.pause(_PATIENCE_S, cancel)
+            if cancel is not None and cancel.is_set():
+                raise CancelledError
             raise PluginUnavailableError(path, call, "DEADLINE_EXCEEDED")
         if self._strikes("plugin refuses"):
             raise PluginRefusedError(path, call, "INTERNAL", "the simulated plugin does not feel like it")
@@ -368,9 +372,9 @@ class _Connection:
         self._plugins.leave()
         return (*question.must_include, *rest)[: question.size]
 
-    def allocate(self, ids: Sequence[str], /) -> bytes:
+    def allocate(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> bytes:
         """See `PluginCalls`."""
-        one = self._enter("Allocate")
+        one = self._enter("Allocate", cancel)
         self._plugins.did(What.ALLOCATED, one.resource, ids)
         self._plugins.leave()
         return encode_response(
@@ -393,7 +397,7 @@ class _Connection:
         if self._one is not None:
             self._one.changed()
 
-    def _enter(self, call: str) -> _Process:
+    def _enter(self, call: str, cancel: Cancel | None = None) -> _Process:
         if self._is_closed:
             raise PluginUnavailableError(self._path, call, "CANCELLED")
-        return self._plugins.enter(self._one, self._path, call)
+        return self._plugins.enter(self._one, self._path, call, cancel)
