@@ -828,13 +828,22 @@ def test_whether_a_pod_that_went_while_the_agent_was_away_has_its_hooks(rules: R
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
-def test_what_is_told_first_after_the_agents_start(rules: Rules) -> None:
-    """What the runtime says; by a kubelet's rules nothing before it was asked."""
+@pytest.mark.parametrize("deleted", ["", "2026-01-01T00:00:00Z"])
+def test_what_is_told_first_after_the_agents_start(rules: Rules, deleted: str) -> None:
+    """What the runtime says; by a kubelet's rules nothing before it was asked, of a pod that ends neither."""
     node = Node(rules=rules)
-    node.lives.put(pod())
+    web = pod()
+    node.lives.put(web)
     node.after(1)
+    web = attrs.evolve(web, deletion_timestamp=deleted)
+    if deleted:
+        node.executor.held.add("stop")
+        node.lives.put(web)
+        node.after(1)
     node.kill_agent()
-    node.lives.put(pod())
+    node.executor.held.add("stop")
+    node.lives.put(web)
+    node.lives.heard()
     seen: list[object] = []
     for _ in range(8):
         node.group.run_until_quiet()
