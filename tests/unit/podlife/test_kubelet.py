@@ -540,6 +540,24 @@ def test_what_is_told_of_a_long_wait_for_an_image_stays_as_it_was(rules: Rules) 
     ]
 
 
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+@pytest.mark.parametrize(("image", "running"), [("busybox", ["app#0"]), ("private", [])])
+def test_another_image_does_not_wait_for_the_delay_of_the_one_before(
+    rules: Rules, image: str, running: list[str]
+) -> None:
+    """It is looked for at once, as an edit is acted upon; by a kubelet's rules it had come 12.5 s later."""
+    node = Node(rules=rules)
+    private = Container(name="app", image="private", image_pull_policy=PullPolicy.IF_NOT_PRESENT)
+    node.runtime.fail("pull_image", RuntimeRefusedError("pull_image", "NOT_FOUND", "no such image"), times=1)
+    node.lives.put(pod(containers=[private]))
+    node.after(4)
+    assert node.running() == []
+    edited = attrs.evolve(private, image=image)
+    node.lives.put(pod(containers=[edited], labels={"edited": "yes"}))
+    node.after(2)
+    assert node.running() == running
+
+
 def test_a_post_start_hook_that_fails_is_told() -> None:
     """Its container is stopped, and why is told of it as of one that did not start."""
     hook = LifecycleHandler(exec=ExecAction(command=("warm",)))
