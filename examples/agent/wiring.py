@@ -354,7 +354,10 @@ class _Parts:
             told = JsonLinesSink(self.place.status, pod, unix_s=self.stage.unix_s)
         if not self.rules.standalone:
             return told
-        return StaticPodSink(told, self.lives, self.sources, clock=self.stage.clock)
+        return StaticPodSink(told, self.lives, self.sources, clock=self.stage.clock, again=self._tell_again)
+
+    def _tell_again(self, uid: str) -> None:
+        self.status.retry_now(uid)  # made later than who calls this
 
     def _configuring(self) -> GrantedConfiguration:
         image, host_ips = partial(ImageFacts.of, self.runtime), (self.place.node_ip,)

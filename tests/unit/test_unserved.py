@@ -64,6 +64,13 @@ def test_what_is_checked_elsewhere_is_let_in() -> None:
     assert isinstance(admit(first.snapshot, workload("b", {GPU: 4})), Placed)
 
 
+def test_whatever_nobody_serves_is_let_in_where_the_node_says_so() -> None:
+    """As a kubelet does; what somebody serves is counted all the same."""
+    node = attrs.evolve(NODE, elsewhere=NODE.elsewhere | {"*"})
+    assert isinstance(admit(node, workload("a", {GPU: 4, "example.com/never": 1})), Placed)
+    assert isinstance(admit(node, workload("a", {"cpu": 1000})), Refusal)
+
+
 def test_an_amount_of_nothing_needs_nobody() -> None:
     """A request of 0 is no request."""
     assert isinstance(admit(NODE, workload("job", {GPU: 0, "cpu": 1})), Placed)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import Clock, SystemClock
@@ -15,6 +16,9 @@ from nodealloc.podsources import PodSources
 from nodealloc.podstatus import Sink
 
 __all__ = ["StaticPodSink"]
+
+if TYPE_CHECKING:
+    from nodealloc.podlife import PodRecord
 
 _SOON_S: Final = 0.05
 _FORGOTTEN_S: Final = 2.0
@@ -35,6 +39,8 @@ class StaticPodSink:
         sources: Which pods should be here; driven by whoever made them.
         admission: Name of the preparation that lets pods in.
         clock: Time for those 2 s.
+        again: Is called with the uid of a pod that was told too early, once it may be told, so that
+            whoever tells need not wait for a next try; from any thread, and not to wait.
 
     Source: kubelet ``pod/pod_manager.go`` (`GetPods`), as its read-only port lists them.
     """
@@ -48,6 +54,7 @@ class StaticPodSink:
         *,
         admission: str = "admission",
         clock: Clock | None = None,
+        again: Callable[[str], object] | None = None,
     ) -> None:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._sink, self._lives, self._sources, self._admission = sink, lives, sources, admission
@@ -55,7 +62,10 @@ class StaticPodSink:
         self._shown: set[str] = set()
         self._hidden: dict[str, float] = {}
         self._last: dict[str, PodStatus] = {}
+        self._again = again
+        self._early: set[str] = set()
         self._said = sources.pods.watch(self._follow)
+        self._moved = None if again is None else lives.pods.watch(self._let_in)
 
     def heard(self) -> None:
         """Every source was heard: pods of an earlier life that none of them has are gone."""
@@ -69,9 +79,12 @@ class StaticPodSink:
         Raises:
             RetryableError: The pod has not been let in yet, or waits for its name.
         """
+        with self._lock:
+            self._early.add(uid)  # before the look: whoever is let in meanwhile is heard of
         if self._is_early(uid, status):
             raise RetryableError(f"pod {uid} has not been let in yet, or waits for its name", after_s=_SOON_S)
         with self._lock:
+            self._early.discard(uid)
             self._last[uid] = status
         if uid not in self._sources.pods:
             self._hide(uid)
@@ -91,16 +104,32 @@ class StaticPodSink:
         with self._lock:
             self._hidden.pop(uid, None)
             self._shown.discard(uid)
+            self._early.discard(uid)
             self._last.pop(uid, None)
 
     def _is_early(self, uid: str, status: PodStatus) -> bool:
         record = self._lives.pods.get(uid)
-        if record is None:
-            return False
-        if record.ending is not None and record.ending.kind is EndingKind.REFUSED:
+        if record is not None and _is_refused(record):
             return status.phase is not PodPhase.FAILED
+        return record is not None and self._waits(record)
+
+    def _waits(self, record: PodRecord) -> bool:
         is_in = self._admission in record.edition_ready
         return record.life is LifeState.WAITING or (record.life is LifeState.SYNCING and not is_in)
+
+    def _let_in(self) -> None:
+        """Have those told that were told too early, as soon as they may be."""
+        if self._moved is None or self._again is None:
+            return
+        moved = self._moved.take()
+        with self._lock:
+            early = self._early.intersection(moved)
+        for uid in early:
+            record = self._lives.pods.get(uid)
+            if record is None or _is_refused(record) or not self._waits(record):
+                with self._lock:
+                    self._early.discard(uid)
+                self._again(uid)
 
     def _hide(self, uid: str) -> None:
         with self._lock:
@@ -141,3 +170,7 @@ class StaticPodSink:
         except (NodeallocError, OSError):  # told when it changes next
             with self._lock:
                 self._hidden[uid] = since_s
+
+
+def _is_refused(record: PodRecord) -> bool:
+    return record.ending is not None and record.ending.kind is EndingKind.REFUSED

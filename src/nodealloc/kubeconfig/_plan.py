@@ -115,7 +115,7 @@ class NodePlan:
         with named("allowedUnsafeSysctls"):
             sysctls = SysctlAllowList.of([*safe_sysctls(kernel), *config.allowed_unsafe_sysctls])
         return cls(
-            empty=_empty(config, machine, reservation, usable["memory"] - left["memory"]),
+            empty=_empty(config, machine, reservation, usable["memory"] - left["memory"], rules or Rules()),
             view=NodeView(name=name, labels=_labels(name, architecture), allocatable=left),
             chain=chain_of(sysctls, _app_armor(enabled=app_armor, rules=rules), rules=rules),
             tree=_tree(config, whole, reservation, pods),
@@ -134,17 +134,22 @@ def _app_armor(*, enabled: bool, rules: Rules | None) -> AppArmor:
     return AppArmor(enabled=enabled, rules=rules or Rules())
 
 
-def _empty(config: KubeletConfig, machine: Machine, reservation: Reservation, evicted: Quantity) -> Snapshot:
-    return Snapshot.of(
+def _empty(
+    config: KubeletConfig, machine: Machine, reservation: Reservation, evicted: Quantity, rules: Rules
+) -> Snapshot:
+    # A kubelet lets in what nobody serves: it is neither waited for nor refused.
+    needs_all = rules.needs_every_resource
+    found = Snapshot.of(
         machine,
         policy=Policy.parse(config.topology_manager_policy, config.topology_manager_policy_options),
         scope=word(Scope, "topologyManagerScope", config.topology_manager_scope),
         allocators=(
-            DeviceAllocator.of(machine),
+            DeviceAllocator.of(machine, awaited=None if needs_all else ()),
             _cpus(config, machine, reservation),
             _memory(config, machine, reservation, evicted),
         ),
     )
+    return found if needs_all else attrs.evolve(found, elsewhere=found.elsewhere | {"*"})
 
 
 def _labels(name: str, architecture: str) -> Mapping[str, str]:

@@ -182,7 +182,10 @@ class Facts:
             facts = _asked_as_before(facts, view.have)
         if self._rules.tells_meanwhile:
             return Plan(have=facts)
-        if facts.life is LifeState.SYNCING and not facts.looks:
+        is_new = view.have is None and facts.report is None
+        if (facts.life is LifeState.SYNCING and not facts.looks) or (
+            facts.life is LifeState.TERMINATING and is_new
+        ):
             return Plan(have=view.have)  # nobody has looked at it yet, as after the agent's start
         return Plan(have=_as_looked_at(facts, view.have))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._record import Coming, PodRecord
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podlife._wanted import PodWanted
@@ -43,6 +44,7 @@ def in_form(record: PodRecord, form: Coming, /) -> PodRecord:
         coming=None,
         definitions=None,
         images=_still_wanted(record, form.pod),
+        failures=_still_waiting(record, form.pod),
         edition_ready={**record.edition_ready, **dict.fromkeys(form.ready, form.edition)},
         provided={**record.provided, **form.provided},
     )
@@ -96,12 +98,25 @@ def _still_wanted(record: PodRecord, pod: Pod) -> Mapping[str, str]:
     """Images that were got, without those of containers that are to run from another one now."""
     if not record.images:
         return record.images
-    before, now = containers_of(record.pod), containers_of(pod)
+    same = _of_same_image(record, pod)
+    return {name: image for name, image in record.images.items() if name in same}
+
+
+def _still_waiting(record: PodRecord, pod: Pod) -> Mapping[str, StartFailure]:
+    """Why containers do not run; of one that is to run from another image nothing is waited for."""
+    if not record.failures:
+        return record.failures
+    same = _of_same_image(record, pod)
     return {
-        name: image
-        for name, image in record.images.items()
-        if name in before and name in now and before[name].image == now[name].image
+        name: one if name in same else attrs.evolve(one, until_s=None)
+        for name, one in record.failures.items()
     }
+
+
+def _of_same_image(record: PodRecord, pod: Pod) -> frozenset[str]:
+    """Names of containers that are to run from the image that they ran from by the form before."""
+    before, now = containers_of(record.pod), containers_of(pod)
+    return frozenset(name for name in before if name in now and before[name].image == now[name].image)
 
 
 _NONE = frozenset[str]()

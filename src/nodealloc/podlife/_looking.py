@@ -131,7 +131,9 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
         attempts=record.attempts,
         listed_s=listed_s,
     )
-    return record.but(look=look, failures=Frozen[str, StartFailure]())
+    # What the look before stopped to start again, and could not start, ended like any other.
+    nothing = Frozen[str, str]()
+    return record.but(look=look, failures=Frozen[str, StartFailure](), owed=nothing, owed_here=nothing)
 
 
 def _acts(answer: Next) -> bool:

@@ -51,6 +51,7 @@ class Rules:
             one container after the other, and decides nothing else of the pod until all that
             a look led to is done: it takes no notice of an edit, an end or a shorter grace before.
             What it stops to start again starts, though it had ended by itself; here its policy decides then.
+            Where that start fails or has to wait, its policy decides with the kubelet's next look.
         counts_stopped: A container that was stopped to start again has ended, and its
             delay counts from that. The kubelet looks at the end before that one, as it
             was when it decided to stop it.

@@ -193,6 +193,10 @@ class StatusManager(Group, Generic[W]):
         """Why the sink has not taken what is true of a pod, if it was asked."""
         return self._telling.failures(uid)
 
+    def retry_now(self, uid: str, /) -> None:
+        """Tell what is true of a pod with the next pass, though the sink has just refused it."""
+        self._telling.retry_now(uid)
+
     def heard(self, uids: Iterable[str] = ()) -> None:
         """Every source of pods was heard: a remembered pod that nobody has is gone.
 

@@ -262,7 +262,7 @@ class Asker(Driven, Passing, Generic[Seen]):
             line.started_s = self._start_of(key[0], ask, now_s)
         elif line.ask.container_id != ask.container_id:
             self._questions.drop(line)
-            line.started_s, line.is_first, line.due_s = now_s, True, None
+            line.started_s, line.is_first, line.due_s = self._began(ask, now_s), True, None
         elif line.ask.asks_otherwise(ask):
             # Nothing that was answered to another question counts for this one; what stands, stands.
             self._questions.drop(line)
@@ -283,8 +283,14 @@ class Asker(Driven, Passing, Generic[Seen]):
         if isinstance(ask.verdict, Passed | Unwell) or (uid not in self._met and ask.started_unix_s is None):
             return None  # asked before, or long ago: its delay is over
         if uid in self._met or ask.started_unix_s is None:
-            return now_s
+            return self._began(ask, now_s)
         return now_s - max(0.0, self._unix_s() - ask.started_unix_s)
+
+    def _began(self, ask: Ask, now_s: float) -> float:
+        """When an instance started of which we hear now; a kubelet goes by its second on the wall clock."""
+        if self._rules.asks_at_once or ask.started_unix_s is None:
+            return now_s
+        return now_s - max(0.0, self._unix_s() - math.floor(ask.started_unix_s))
 
     def _looked(self, line: Line, at_s: float) -> Next:
         """Whether a line is asked at a moment; what comes up on the way is told."""

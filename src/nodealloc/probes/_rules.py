@@ -31,7 +31,8 @@ class Rules:
         fails_what_cannot_run: A command that is not in the container, or cannot be
             started in it, is a failure. For the kubelet it says nothing for ever.
         asks_at_once: An instance is asked as soon as it may be. The kubelet asks for
-            liveness and startup at whole periods from when it took the pod up.
+            liveness and startup at whole periods from when it took the pod up, and counts
+            a delay from the second of the wall clock in which the container started.
     """
 
     resets_run: bool = attrs.field(

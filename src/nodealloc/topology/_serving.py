@@ -19,6 +19,7 @@ NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 """What every node has; where no allocator pins it, the check of what fits answers for it."""
 
 _PAGES = "hugepages-"
+_WHATEVER = "*"
 _ANYWHERE = TopologyHint(affinity=None, preferred=False)
 
 
@@ -30,6 +31,8 @@ def unserved(
     Source: ours; the kubelet lets in what no device plugin of the node has ever
     told of (``lifecycle/predicate.go``, `removeMissingExtendedResources`).
     """
+    if _WHATEVER in elsewhere:
+        return None
     for claim in claims:
         if elsewhere.issuperset(claim.amounts):
             continue

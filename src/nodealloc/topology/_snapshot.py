@@ -126,7 +126,8 @@ class Snapshot:
         generation: Grows by 1 with each change.
         elsewhere: Resources that another check answers for: a claim for one of
             them is let in also where no allocator serves it. Huge pages are
-            always among them. Anything else that nobody serves is refused.
+            always among them. Anything else that nobody serves is refused; `*` lets in
+            whatever nobody serves, as a kubelet does.
 
     Raises:
         TooManyNodesError: More nodes than the policy's `max_nodes`.

@@ -838,6 +838,29 @@ def test_static_pods_are_listed_as_a_kubelet_lists_them(tmp_path: Path) -> None:
     assert len(node.sink.calls) == before
 
 
+def test_who_tells_a_static_pod_too_early_tries_again_once_it_is_let_in(tmp_path: Path) -> None:
+    """A pod that waits for another one of its name had been told up to as long again after its start."""
+    node = Node(tmp_path)
+    asked: list[str] = []
+    sink = StaticPodSink(node.sink, node.lives, node.sources, again=asked.append)
+    node.source.pods = [pod("web")]
+    node.after(3)
+    busy = node.container("web")
+    node.writer.fail(busy, RetryableError("busy", after_s=1.0))
+    node.source.pods = [pod("web"), pod("early", cpus=2)]
+    node.after(2)
+    with pytest.raises(RetryableError, match="let in"):
+        sink.told("early", PodStatus(phase=PodPhase.PENDING))
+    assert asked == []
+    node.writer.fail(busy, None)
+    node.after(3)
+    assert asked == ["early"]
+    sink.told("early", PodStatus(phase=PodPhase.RUNNING))
+    node.source.pods = []
+    node.after(5)
+    assert asked == ["early"]
+
+
 def test_that_a_static_pod_is_gone_is_told_though_its_sink_failed_once(tmp_path: Path) -> None:
     """With whatever is told of it next; and the others that went with it are told meanwhile."""
     node = Node(tmp_path)
@@ -932,6 +955,24 @@ def test_a_static_pod_that_is_put_back_is_listed_as_it_was_last(
     assert told == [PodPhase.RUNNING, None, *again]
     sink.told("web", running)
     assert listed.of("web")[-1] == running
+
+
+def test_what_a_sink_has_not_taken_is_told_at_once_where_somebody_asks_for_it(tmp_path: Path) -> None:
+    """Its back-off may be long by then."""
+    node = Node(tmp_path)
+
+    def refuses(_uid: str) -> None:
+        raise RetryableError("not yet", after_s=60.0)
+
+    node.sink.before = refuses
+    node.source.pods = [pod("web")]
+    node.after(5)
+    node.sink.before = lambda _: None
+    node.after(5)
+    assert node.sink.of("web") == []
+    node.status.retry_now("web")
+    node.settle()
+    assert [one and one.phase for one in node.sink.of("web")] == [PodPhase.RUNNING]
 
 
 def test_rows_of_every_package_come_back(tmp_path: Path) -> None:

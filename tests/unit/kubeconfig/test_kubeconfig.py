@@ -14,7 +14,8 @@ import attrs
 import pytest
 
 from nodealloc._wire import camel, wire_of
-from nodealloc.agent import AGENT_FORMATS, Remembered, remembering_editions
+from nodealloc.admission import Rules
+from nodealloc.agent import AGENT_FORMATS, KUBELET, Remembered, remembering_editions
 from nodealloc.cgroups import SwapBehavior, container_files, container_limits
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator
@@ -34,11 +35,13 @@ from nodealloc.kubeconfig import (
 from nodealloc.kubeconfig._configuration import NOT_SUPPORTED
 from nodealloc.kubeconfig._durations import duration_s
 from nodealloc.machine import machine_from_text
+from nodealloc.node import NodeAllocator
 from nodealloc.podspec import Container, Pod, resources
 from nodealloc.runtime import DnsConfig
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.testing.podsources import FakeSource
-from nodealloc.verdicts import Admitted
+from nodealloc.topology import Placed
+from nodealloc.verdicts import Admitted, NotYet
 from tests.stories.rows import read, reason_to_skip
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -406,6 +409,26 @@ def test_a_node_without_app_armor_refuses_who_asks_for_a_profile(
     if reason:
         words = "Cannot enforce AppArmor: AppArmor is not enabled on the host"
         assert getattr(verdict, "message", "") == words
+
+
+@pytest.mark.parametrize(("rules", "answer"), [(None, NotYet), (KUBELET.admission, Placed)])
+def test_whether_a_device_that_nobody_serves_is_waited_for(
+    tmp_path: Path, rules: Rules | None, answer: type
+) -> None:
+    """A kubelet forgets that it was asked for, here as in its sums; the pod had waited for ever."""
+    plan = NodePlan.of(
+        config(tmp_path),
+        MACHINE,
+        name="n1",
+        capacity=machine_capacity(MACHINE, folder=tmp_path),
+        kernel="6.1.0",
+        rules=rules,
+    )
+    node = NodeAllocator(plan.empty, MemoryStore(AGENT_FORMATS), view=plan.view, chain=plan.chain)
+    node.start()
+    gpu = resources({"example.com/gpu": "1"})
+    pod = Pod(uid="u", name="p", containers=(Container(name="a", requests=gpu, limits=gpu),))
+    assert type(node.admit(pod)) is answer
 
 
 def test_app_armor_is_on_where_the_kernel_and_its_profiles_say_so(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ MAKING = {
     "delay-of-first-instance": Change(
         "the initial delay of a probe counts from the start of the first instance",
         "probes/_asker.py",
-        "            line.started_s, line.is_first, line.due_s = now_s, True, None",
+        "            line.started_s, line.is_first, line.due_s = self._began(ask, now_s), True, None",
         "            line.is_first, line.due_s = True, None",
         "hangs",
     ),

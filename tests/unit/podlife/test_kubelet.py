@@ -540,6 +540,24 @@ def test_what_is_told_of_a_long_wait_for_an_image_stays_as_it_was(rules: Rules) 
     ]
 
 
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+@pytest.mark.parametrize(("image", "running"), [("busybox", ["app#0"]), ("private", [])])
+def test_another_image_does_not_wait_for_the_delay_of_the_one_before(
+    rules: Rules, image: str, running: list[str]
+) -> None:
+    """It is looked for at once, as an edit is acted upon; by a kubelet's rules it had come 12.5 s later."""
+    node = Node(rules=rules)
+    private = Container(name="app", image="private", image_pull_policy=PullPolicy.IF_NOT_PRESENT)
+    node.runtime.fail("pull_image", RuntimeRefusedError("pull_image", "NOT_FOUND", "no such image"), times=1)
+    node.lives.put(pod(containers=[private]))
+    node.after(4)
+    assert node.running() == []
+    edited = attrs.evolve(private, image=image)
+    node.lives.put(pod(containers=[edited], labels={"edited": "yes"}))
+    node.after(2)
+    assert node.running() == running
+
+
 def test_a_post_start_hook_that_fails_is_told() -> None:
     """Its container is stopped, and why is told of it as of one that did not start."""
     hook = LifecycleHandler(exec=ExecAction(command=("warm",)))
@@ -828,13 +846,22 @@ def test_whether_a_pod_that_went_while_the_agent_was_away_has_its_hooks(rules: R
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
-def test_what_is_told_first_after_the_agents_start(rules: Rules) -> None:
-    """What the runtime says; by a kubelet's rules nothing before it was asked."""
+@pytest.mark.parametrize("deleted", ["", "2026-01-01T00:00:00Z"])
+def test_what_is_told_first_after_the_agents_start(rules: Rules, deleted: str) -> None:
+    """What the runtime says; by a kubelet's rules nothing before it was asked, of a pod that ends neither."""
     node = Node(rules=rules)
-    node.lives.put(pod())
+    web = pod()
+    node.lives.put(web)
     node.after(1)
+    web = attrs.evolve(web, deletion_timestamp=deleted)
+    if deleted:
+        node.executor.held.add("stop")
+        node.lives.put(web)
+        node.after(1)
     node.kill_agent()
-    node.lives.put(pod())
+    node.executor.held.add("stop")
+    node.lives.put(web)
+    node.lives.heard()
     seen: list[object] = []
     for _ in range(8):
         node.group.run_until_quiet()

@@ -229,3 +229,24 @@ def test_what_listings_go_on_showing_is_told_after_all() -> None:
     assert node.runtime.inspect == told
     assert node.stops
     assert sorted(node.running()) == ["app#1", "side#0"]
+
+
+@pytest.mark.parametrize(("rules", "running"), [(BOTH[0], ["app#2", "side#0"]), (KUBELET, ["side#0"])])
+def test_whether_a_start_is_owed_that_has_to_wait_for_its_delay(rules: Rules, running: list[str]) -> None:
+    """It is; a kubelet starts with the look that stops, or asks the policy at the next one."""
+    node = up(rules, RestartPolicy.ON_FAILURE, containers=(*pod().containers, SIDE))
+    for _ in range(3 if rules is KUBELET else 2):
+        node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+        node.after(3)
+    assert node.running() == ["side#0"]
+    node.after(60)
+    assert sorted(node.running()) == running
+
+
+def test_a_pod_of_a_kubelet_ends_though_a_start_of_it_failed_after_a_stop() -> None:
+    """By its policy the container that left with 0 is done; the pod stayed, and started it in the end."""
+    node = up(KUBELET, RestartPolicy.ON_FAILURE)
+    for _ in range(3):
+        node.verdicts.put("u", Verdicts(alive={node.id_of("app"): False}))
+        node.after(3)
+    assert node.life() is LifeState.FINISHED

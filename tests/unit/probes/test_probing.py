@@ -299,6 +299,50 @@ def test_a_kubelet_asks_at_whole_periods_from_when_it_took_the_pod_up(
     assert seen == first_s
 
 
+@pytest.mark.parametrize(
+    ("rules", "asked", "first_s"),
+    [
+        (KUBELET, container(liveness_probe=probe(period_seconds=4, initial_delay_seconds=4)), [4.0, 8.0]),
+        (KUBELET, container(readiness_probe=probe(period_seconds=4, initial_delay_seconds=4)), [4.0, 8.0]),
+        (Rules(), container(liveness_probe=probe(period_seconds=4, initial_delay_seconds=4)), [5.0]),
+    ],
+)
+def test_a_kubelet_counts_a_delay_from_the_second_in_which_a_container_started(
+    rules: Rules, asked: Container, first_s: list[float]
+) -> None:
+    """It hears of the start up to a second later: a delay of a period had come to two."""
+    node = Node(rules=rules)
+    web = pod("web", asked)
+    node.probing.put(web)
+    node.rest()
+    node.clock.advance(1.0)
+    node.unix_s += 1.0
+    node.reports.put("web", known(web, "c1", started_unix_s=START_UNIX_S + 0.75))
+    node.rest()
+    seen: list[float] = []
+    for quarter in range(4, 35):
+        if len(node.prober.asked) > len(seen):
+            seen.append(quarter / 4)
+        node.after(0.25, step_s=0.25)
+    assert seen == first_s
+
+
+def test_a_kubelet_counts_the_delay_of_a_later_instance_so_too() -> None:
+    """From its own start."""
+    node = Node(rules=KUBELET)
+    web = pod("web", container(liveness_probe=probe(period_seconds=4, initial_delay_seconds=4)))
+    node.run(web, "c1")
+    node.clock.advance(17.0)
+    node.unix_s += 17.0
+    node.reports.put("web", known(web, "c2", started_unix_s=START_UNIX_S + 16.75))
+    node.rest()
+    before = len(node.prober.asked)
+    node.after(2.75, step_s=0.25)
+    assert len(node.prober.asked) == before
+    node.after(0.5, step_s=0.25)
+    assert len(node.prober.asked) == before + 1
+
+
 def test_a_container_that_has_not_begun_is_nobody_to_ask() -> None:
     """It was made and does not run yet: the instance before it is still the newest."""
     want = ProbedPod(pod=LIVE, life=LifeState.SYNCING)
