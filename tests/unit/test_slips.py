@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from nodealloc.errors import DecodeError
+from nodealloc.devices import Device, DeviceAllocator
+from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podspec import resources
 
+NODES = DeviceAllocator(nodes=(0, 1))
+GPU = "example.com/gpu"
 NOTHING: Any = None
 
 
@@ -19,3 +22,25 @@ def test_amounts_that_are_none_are_named() -> None:
     assert [fault.path for fault in caught.value.faults] == ["$.memory", "$.pods"]
     assert "found '1Gb'" in caught.value.faults[0].reason
     assert "found nothing" in caught.value.faults[1].reason
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        ([Device("gpu-0"), Device("gpu-0", numa_nodes=2)], "came twice"),
+        ([Device("")], "without id"),
+        ([Device("gpu-0", health="healthy")], "say 'Healthy'"),
+        ([Device("gpu-0", numa_nodes=1 << 5)], "NUMA nodes [5]"),
+    ],
+)
+def test_devices_that_somebody_says_are_meant(devices: list[Device], words: str) -> None:
+    """What a plugin's list is forgiven for is a slip in a program: one device fewer is a wrong answer."""
+    with pytest.raises(ConfigurationError, match="example.com/gpu") as caught:
+        NODES.with_devices(GPU, devices)
+    assert words in str(caught.value)
+
+
+def test_a_mask_below_none_is_refused_with_its_device() -> None:
+    """-1 is how others say that a device has no place; None is how it is said here."""
+    with pytest.raises(ConfigurationError, match=r"device gpu-0, numa_nodes: .*or None, found -1"):
+        NODES.with_devices(GPU, [Device("gpu-0", numa_nodes=-1)])
