@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from nodealloc.devices import Device, DeviceAllocator
+from nodealloc.devices.plugins import DeviceAdvisor
 from nodealloc.errors import ConfigurationError, DecodeError
-from nodealloc.podspec import resources
+from nodealloc.podlife.preparers import StatusPreparer
+from nodealloc.podsources import is_mirror_of, mirror_of
+from nodealloc.podspec import container_hash, kubelet_hash, resources
 
 NODES = DeviceAllocator(nodes=(0, 1))
 GPU = "example.com/gpu"
@@ -44,3 +48,20 @@ def test_a_mask_below_none_is_refused_with_its_device() -> None:
     """-1 is how others say that a device has no place; None is how it is said here."""
     with pytest.raises(ConfigurationError, match=r"device gpu-0, numa_nodes: .*or None, found -1"):
         NODES.with_devices(GPU, [Device("gpu-0", numa_nodes=-1)])
+
+
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [
+        (lambda: StatusPreparer(NOTHING), "StatusPreparer: told"),
+        (lambda: DeviceAdvisor(NOTHING), "DeviceAdvisor: plugins"),
+        (lambda: container_hash(NOTHING), "container_hash: container"),
+        (lambda: kubelet_hash(NOTHING), "kubelet_hash: container"),
+        (lambda: mirror_of(NOTHING), "mirror_of: pod"),
+        (lambda: is_mirror_of(NOTHING, NOTHING), "is_mirror_of: mirror"),
+    ],
+)
+def test_nothing_is_refused_where_it_was_handed_in(call: Callable[[], object], where: str) -> None:
+    """The error names the function that was called, and it comes at the call."""
+    with pytest.raises(ConfigurationError, match=where):
+        call()
