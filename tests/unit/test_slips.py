@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from nodealloc.devices import Device, DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podlife.preparers import StatusPreparer
-from nodealloc.podsources import is_mirror_of, mirror_of
+from nodealloc.podsources import FolderSource, HttpSource, is_mirror_of, mirror_of
 from nodealloc.podspec import container_hash, kubelet_hash, resources
 
 NODES = DeviceAllocator(nodes=(0, 1))
@@ -65,3 +66,18 @@ def test_nothing_is_refused_where_it_was_handed_in(call: Callable[[], object], w
     """The error names the function that was called, and it comes at the call."""
     with pytest.raises(ConfigurationError, match=where):
         call()
+
+
+@pytest.mark.parametrize("name", ["Node_1", "a b", "-n1", "x" * 300])
+def test_a_node_has_a_name_that_a_node_can_have(tmp_path: Path, name: str) -> None:
+    """It would have been a fault of each manifest, at a field that nobody wrote."""
+    with pytest.raises(ConfigurationError, match="FolderSource: node_name: .* is no valid name"):
+        FolderSource(tmp_path, node_name=name)
+    with pytest.raises(ConfigurationError, match="HttpSource: node_name: .* is no valid name"):
+        HttpSource("http://127.0.0.1:1/pods", node_name=name)
+
+
+def test_a_nodes_name_may_be_left_out_and_written_large(tmp_path: Path) -> None:
+    """A kubelet writes it small behind a pod's name."""
+    for name in ("", "NODE-1", "n1.example.com"):
+        FolderSource(tmp_path, node_name=name)
