@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from nodealloc.devices.plugins import DeviceAdvisor
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podlife.preparers import StatusPreparer
 from nodealloc.podsources import FolderSource, HttpSource, is_mirror_of, mirror_of
+from nodealloc.podsources._documents import pods_in
 from nodealloc.podspec import container_hash, kubelet_hash, resources
 
 NODES = DeviceAllocator(nodes=(0, 1))
@@ -40,7 +43,7 @@ def test_amounts_that_are_none_are_named() -> None:
 )
 def test_devices_that_somebody_says_are_meant(devices: list[Device], words: str) -> None:
     """What a plugin's list is forgiven for is a slip in a program: one device fewer is a wrong answer."""
-    with pytest.raises(ConfigurationError, match="example.com/gpu") as caught:
+    with pytest.raises(ConfigurationError, match=r"example\.com/gpu") as caught:
         NODES.with_devices(GPU, devices)
     assert words in str(caught.value)
 
@@ -71,9 +74,9 @@ def test_nothing_is_refused_where_it_was_handed_in(call: Callable[[], object], w
 @pytest.mark.parametrize("name", ["Node_1", "a b", "-n1", "x" * 300])
 def test_a_node_has_a_name_that_a_node_can_have(tmp_path: Path, name: str) -> None:
     """It would have been a fault of each manifest, at a field that nobody wrote."""
-    with pytest.raises(ConfigurationError, match="FolderSource: node_name: .* is no valid name"):
+    with pytest.raises(ConfigurationError, match=r"FolderSource: node_name: .* is no valid name"):
         FolderSource(tmp_path, node_name=name)
-    with pytest.raises(ConfigurationError, match="HttpSource: node_name: .* is no valid name"):
+    with pytest.raises(ConfigurationError, match=r"HttpSource: node_name: .* is no valid name"):
         HttpSource("http://127.0.0.1:1/pods", node_name=name)
 
 
@@ -81,3 +84,27 @@ def test_a_nodes_name_may_be_left_out_and_written_large(tmp_path: Path) -> None:
     """A kubelet writes it small behind a pod's name."""
     for name in ("", "NODE-1", "n1.example.com"):
         FolderSource(tmp_path, node_name=name)
+
+
+def _answer(*images: str) -> bytes:
+    """A list of pods, in which one without an image is wrong."""
+    items = [
+        {"metadata": {"name": f"p{n}"}, "spec": {"containers": [{"name": "a", "image": image}]}}
+        for n, image in enumerate(images)
+    ]
+    return json.dumps({"apiVersion": "v1", "kind": "PodList", "items": items}).encode()
+
+
+@pytest.mark.parametrize("is_lenient", [False, True])
+def test_each_pod_that_is_wrong_in_an_answer_is_told(*, is_lenient: bool) -> None:
+    """An answer counts as a whole, so whoever serves it mends all of them at once."""
+    read = partial(pods_in, where="x", source="s", node_name="", is_lenient=is_lenient)
+    with pytest.raises(DecodeError) as caught:
+        list(read(_answer("ok", "", "ok", "")))
+    assert [fault.path for fault in caught.value.faults] == [
+        "$.items[1].spec.containers[0].image",
+        "$.items[3].spec.containers[0].image",
+    ]
+    with pytest.raises(DecodeError) as caught:
+        list(read(_answer(*[""] * 1000)))
+    assert len(caught.value.faults) == 100
