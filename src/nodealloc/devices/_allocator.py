@@ -247,7 +247,8 @@ class DeviceAllocator(DeviceStock):
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
         """Every grant stands, and every plugin is awaited: which devices there are, they will say.
 
-        Their grace periods begin when `DevicePlugins` starts.
+        Devices that a program said of this allocator (`with_devices`) are there. The plugins'
+        grace periods begin when `DevicePlugins` starts.
         """
         return Restored(allocator=from_rows(self, grants))
 

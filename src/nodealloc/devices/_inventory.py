@@ -237,6 +237,11 @@ class Inventory:
     trouble: str = ""
 
     @property
+    def is_said(self) -> bool:
+        """Whether a program said its devices, and no plugin has registered for it."""
+        return self.phase is Phase.SERVING and not self.generation
+
+    @property
     def capacity(self) -> Capacity:
         """What to report."""
         return Capacity(len(self.devices.ids), self.devices.healthy.bit_count())
