@@ -13,7 +13,7 @@ import pytest
 from nodealloc.devices import Device, DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor
 from nodealloc.errors import ConfigurationError, DecodeError
-from nodealloc.podlife.preparers import StatusPreparer
+from nodealloc.podlife.preparers import FolderPreparer, StatusPreparer
 from nodealloc.podsources import FolderSource, HttpSource, is_mirror_of, mirror_of
 from nodealloc.podsources._documents import pods_in
 from nodealloc.podspec import container_hash, kubelet_hash, resources
@@ -58,6 +58,7 @@ def test_a_mask_below_none_is_refused_with_its_device() -> None:
     ("call", "where"),
     [
         (lambda: StatusPreparer(NOTHING), "StatusPreparer: told"),
+        (lambda: FolderPreparer(NOTHING, NOTHING), "FolderPreparer: pods"),
         (lambda: DeviceAdvisor(NOTHING), "DeviceAdvisor: plugins"),
         (lambda: container_hash(NOTHING), "container_hash: container"),
         (lambda: kubelet_hash(NOTHING), "kubelet_hash: container"),
