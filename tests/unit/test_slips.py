@@ -10,15 +10,21 @@ from typing import Any
 
 import pytest
 
+from nodealloc.checkpoint import MemoryStore
 from nodealloc.devices import Device, DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor
 from nodealloc.errors import ConfigurationError, DecodeError
-from nodealloc.podlife.preparers import FolderPreparer, StatusPreparer
+from nodealloc.node import FORMATS, NodeAllocator
+from nodealloc.podlife.preparers import CgroupPreparer, FolderPreparer, StatusPreparer
 from nodealloc.podsources import FolderSource, HttpSource, is_mirror_of, mirror_of
 from nodealloc.podsources._documents import pods_in
 from nodealloc.podspec import container_hash, kubelet_hash, resources
+from nodealloc.topology import NumaTopology, Snapshot
 
 NODES = DeviceAllocator(nodes=(0, 1))
+HELD = NodeAllocator(
+    Snapshot(numa=NumaTopology(nodes=(0, 1)), allocators=(NODES,)), MemoryStore(FORMATS)
+).allocator(DeviceAllocator)
 GPU = "example.com/gpu"
 NOTHING: Any = None
 
@@ -59,6 +65,8 @@ def test_a_mask_below_none_is_refused_with_its_device() -> None:
     [
         (lambda: StatusPreparer(NOTHING), "StatusPreparer: told"),
         (lambda: FolderPreparer(NOTHING, NOTHING), "FolderPreparer: pods"),
+        (lambda: CgroupPreparer(NOTHING, NOTHING, NOTHING), "CgroupPreparer: tree"),
+        (lambda: HELD.alter(NOTHING), r"HeldAllocator\.alter: change"),
         (lambda: DeviceAdvisor(NOTHING), "DeviceAdvisor: plugins"),
         (lambda: container_hash(NOTHING), "container_hash: container"),
         (lambda: kubelet_hash(NOTHING), "kubelet_hash: container"),
