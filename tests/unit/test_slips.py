@@ -18,7 +18,7 @@ from nodealloc.node import FORMATS, NodeAllocator
 from nodealloc.podlife.preparers import CgroupPreparer, FolderPreparer, StatusPreparer
 from nodealloc.podsources import FolderSource, HttpSource, is_mirror_of, mirror_of
 from nodealloc.podsources._documents import pods_in
-from nodealloc.podspec import container_hash, kubelet_hash, resources
+from nodealloc.podspec import Pod, api_faults, container_hash, kubelet_hash, resources
 from nodealloc.topology import NumaTopology, Snapshot
 
 NODES = DeviceAllocator(nodes=(0, 1))
@@ -117,3 +117,30 @@ def test_each_pod_that_is_wrong_in_an_answer_is_told(*, is_lenient: bool) -> Non
     with pytest.raises(DecodeError) as caught:
         list(read(_answer(*[""] * 1000)))
     assert len(caught.value.faults) == 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("Deployment", "take the pod template out of its controller"),
+        ("List", "write each of its pods by itself"),
+        ("PodList", "write each of its pods by itself"),
+    ],
+)
+def test_another_kind_is_told_with_what_to_do(kind: str, remedy: str) -> None:
+    """A list has no controller and no template."""
+    with pytest.raises(DecodeError, match=remedy):
+        Pod.from_manifest({"apiVersion": "v1", "kind": kind, "items": []})
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("0o644", "'0o644' is a text; write a number such as 420"), (0o1000, "512 is no mode; 0 to 511")],
+)
+def test_a_mode_that_is_a_text_is_told_as_one(mode: object, words: str) -> None:
+    """What YAML 1.2 reads as a number is none to a reader of YAML 1.1."""
+    volume = {"name": "v", "downwardAPI": {"defaultMode": mode}}
+    app = {"name": "a", "image": "a"}
+    pod = Pod.from_manifest({"metadata": {"name": "p"}, "spec": {"containers": [app], "volumes": [volume]}})
+    (fault,) = api_faults(pod)
+    assert words in fault.reason
