@@ -42,7 +42,7 @@ def laid_over(below: Mapping[str, object], above: Mapping[str, object], /) -> di
             found.pop(key, None)
         elif isinstance(value, Mapping):
             had = found.get(key)
-            under = cast("Mapping[str, object]", had) if isinstance(had, Mapping) else {}
+            under = cast("Mapping[str, object]", had if isinstance(had, Mapping) else {})
             found[key] = laid_over(under, cast("Mapping[str, object]", value))
         else:
             found[key] = value

@@ -68,4 +68,4 @@ def test_a_ledger_keeps_devices_that_a_program_says() -> None:
         assert ledger.current().inventories[GPU].devices.ids == ("a",)
         answer = ledger.admit(Snapshot.of(MACHINE), pod("first"))
         assert isinstance(answer, Admitted)
-    assert ledger.current().devices_of(Owner("first", "app")) == {GPU: {"a"}}
+        assert ledger.current().devices_of(Owner("first", "app")) == {GPU: {"a"}}
