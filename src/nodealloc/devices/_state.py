@@ -104,14 +104,14 @@ def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float = 0.0) 
         resource: Inventory(resource=resource, phase=Phase.AWAITED, since_s=now_s)
         for resource in sorted(resources)
     }
-    inventories |= {name: one for name, one in allocator.inventories.items() if one.is_said}
+    said = {name: one for name, one in allocator.inventories.items() if one.is_said}
     return attrs.evolve(
         allocator,
         grants=grants,
-        inventories=inventories,
+        inventories={**inventories, **said},
         answers={},
         unanswered=(),
-        held=masks(inventories, grants),
+        held=masks(said, grants),
         doubled=doubled(grants),
     )
 
