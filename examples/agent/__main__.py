@@ -32,7 +32,7 @@ from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stan
 from nodealloc.checkpoint import FileStore, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime
-from nodealloc.errors import ConfigurationError, NodeallocError
+from nodealloc.errors import ConfigurationError, Fault, NodeallocError
 from nodealloc.kubeconfig import (
     KubeletConfig,
     NodePlan,
@@ -82,6 +82,10 @@ def options() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(prog="python -m examples.agent", description=__doc__)
     parser.add_argument("--config", type=Path, required=True, help="a KubeletConfiguration, YAML or JSON")
+    parser.add_argument("--config-dir", type=Path, help="a folder of *.conf files that are laid over it")
+    parser.add_argument(
+        "--leave-out", action="store_true", help="say what of it nothing here acts upon, and go on"
+    )
     parser.add_argument(
         "--root", type=_folder, default=Path("build/agent"), help="folder of all that is kept"
     )
@@ -125,9 +129,16 @@ def main() -> int:
         return 2
 
 
+def _left_out(fault: Fault) -> None:
+    print(f"left out: {fault}", flush=True)
+
+
 def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     """Read everything before anything is written, then go; another `wiring` may join it to more."""
-    config, rules = read_kubelet_config(chosen.config), KUBELET if chosen.rules == "kubelet" else Rulebook()
+    config = read_kubelet_config(
+        chosen.config, drop_ins=chosen.config_dir, unread=_left_out if chosen.leave_out else None
+    )
+    rules = KUBELET if chosen.rules == "kubelet" else Rulebook()
     named = named_machine(chosen.machine or "/sys")
     for note in named.notes:
         print(f"not known: {note}", flush=True)

@@ -64,7 +64,7 @@ def operating_system(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted |
 @typed
 def node_name(pod: Pod, view: NodeView, /) -> Admitted | Refused:
     """Whether it is for a node of this name, or for any."""
-    if not pod.node_name or pod.node_name == view.name:
+    if not pod.node_name or pod.node_name == view.name or not view.is_named:
         return ADMITTED
     return _failed(
         "NodeName", "node(s) didn't match the requested node name", wanted=pod.node_name, node=view.name
@@ -86,7 +86,7 @@ def node_affinity(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Re
     required = affinity.required if affinity is not None else None
     if not pod.node_selector and required is None:
         return ADMITTED
-    labels, name = _labels(view, rules), view.name
+    labels, name = _labels(view, rules), view.name if view.is_named else None
     for key, value in pod.node_selector.items():
         if labels.get(key) != value:
             break
@@ -96,7 +96,7 @@ def node_affinity(pod: Pod, view: NodeView, /, *, rules: Rules) -> Admitted | Re
         for term in required.node_selector_terms:
             if _term(term, labels, name, rules):
                 return ADMITTED
-    return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", node=name)
+    return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector", node=view.name)
 
 
 @typed
@@ -126,7 +126,7 @@ def _labels(view: NodeView, rules: Rules) -> Mapping[str, str]:
     return {**view.labels, _OS_LABEL: _OS}
 
 
-def _term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str, rules: Rules) -> bool:
+def _term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str | None, rules: Rules) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     for one in term.match_expressions:
@@ -162,11 +162,14 @@ def _number(text: str | None, rules: Rules) -> int | None:
     return found if rules.compares_any_number or -_WORD <= found < _WORD else None
 
 
-def _field_holds(one: NodeSelectorRequirement, name: str) -> bool:
-    """The node's name is the only field; an operator takes one value of it."""
+def _field_holds(one: NodeSelectorRequirement, name: str | None) -> bool:
+    """The node's name is the only field; an operator takes one value of it. None is any name."""
     if len(one.values) != 1 or one.operator not in {_IN, _NOT_IN}:
         return False
-    have = name if one.key == "metadata.name" else ""
+    is_name = one.key == "metadata.name"
+    if is_name and name is None:
+        return True
+    have = name if is_name else ""
     return (have == one.values[0]) == (one.operator is _IN)
 
 

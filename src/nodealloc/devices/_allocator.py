@@ -17,6 +17,7 @@ from nodealloc.devices._pick import pick
 from nodealloc.devices._preferences import Answers, PreferenceQuestion
 from nodealloc.devices._state import from_rows, read_alike, remembered, to_row
 from nodealloc.devices._stock import DeviceStock, amount_of, resources_of, wanted_of
+from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Json
 from nodealloc.topology import (
     Allocator,
@@ -115,9 +116,13 @@ class DeviceAllocator(DeviceStock):
             devices: All that there are, each as `Device("gpu-0", numa_nodes=1 << node)`.
 
         Raises:
-            ConfigurationError: Something else than devices, or no name of a resource.
+            ConfigurationError: Something else than devices, or no name of a resource; or devices of
+                which one would not be there as it was said: an id that stands twice or is empty, a
+                health that nobody knows, a NUMA node that is not there.
         """
         listed = DeviceList.of(devices, nodes=self.nodes)
+        if listed.findings:
+            raise ConfigurationError(f"{resource}: {'; '.join(listed.findings)}; mend the devices")
         return self.with_inventory(
             Inventory(resource=resource, phase=Phase.SERVING, devices=listed, settled=True)
         )
@@ -242,7 +247,8 @@ class DeviceAllocator(DeviceStock):
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
         """Every grant stands, and every plugin is awaited: which devices there are, they will say.
 
-        Their grace periods begin when `DevicePlugins` starts.
+        Devices that a program said of this allocator (`with_devices`) are there. The plugins'
+        grace periods begin when `DevicePlugins` starts.
         """
         return Restored(allocator=from_rows(self, grants))
 

@@ -49,8 +49,9 @@ def _phase(phase: Phase | str) -> Phase:
 
 def _check_device(device: Device) -> None:
     check("DeviceList.of", device, Device, 'devices, each as Device(id="gpu0", numa_nodes=1 << node)')
-    if device.numa_nodes is not None and type(device.numa_nodes) is not int:
-        raise wrong(f"device {device.id}, numa_nodes", device.numa_nodes, "a mask as an integer, or None")
+    at = device.numa_nodes
+    if at is not None and (type(at) is not int or at < 0):
+        raise wrong(f"device {device.id}, numa_nodes", at, "a mask as an integer from 0 on, or None")
 
 
 @typed_methods
@@ -234,6 +235,11 @@ class Inventory:
     settled: bool = False
     since_s: float = 0.0
     trouble: str = ""
+
+    @property
+    def is_said(self) -> bool:
+        """Whether a program said its devices, and no plugin has registered for it."""
+        return self.phase is Phase.SERVING and not self.generation
 
     @property
     def capacity(self) -> Capacity:

@@ -13,7 +13,7 @@ from nodealloc.checkpoint import DEVICE_STATE, DeviceManagerState, PodDevices
 from nodealloc.devices._grants import NO_NODE, Grant, doubled
 from nodealloc.devices._inventory import Inventory
 from nodealloc.devices._life import Phase
-from nodealloc.devices._stock import DeviceStock
+from nodealloc.devices._stock import DeviceStock, masks
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.idset import MAX_ID
 from nodealloc.podspec import Json
@@ -83,7 +83,8 @@ def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float = 0.0) 
     """An allocator that knows what was remembered, with every plugin awaited.
 
     Args:
-        allocator: Its NUMA nodes and settings count; what it holds is replaced.
+        allocator: Its NUMA nodes and settings count, and devices that a program said, since nobody will
+            say them again; what it holds is replaced.
         state: From the file.
         now_s: When the grace period of the awaited plugins begins.
 
@@ -103,13 +104,14 @@ def restored(allocator: S, state: DeviceManagerState, /, *, now_s: float = 0.0) 
         resource: Inventory(resource=resource, phase=Phase.AWAITED, since_s=now_s)
         for resource in sorted(resources)
     }
+    said = {name: one for name, one in allocator.inventories.items() if one.is_said}
     return attrs.evolve(
         allocator,
         grants=grants,
-        inventories=inventories,
+        inventories={**inventories, **said},
         answers={},
         unanswered=(),
-        held={},
+        held=masks(said, grants),
         doubled=doubled(grants),
     )
 

@@ -7,6 +7,7 @@
 
 - Every field of the document means what it says, or is refused by its name: one that nothing
   here acts upon yet, one of which only some values are supported, one that is no field.
+  Whoever takes over a kubelet's own file is told of such fields instead (`unread`).
 - A *plan* of a node is what a configuration comes to on a machine: the snapshot with nothing
   held, the view that pods are judged by, the chain, the cgroup tree.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -15,6 +15,7 @@ from nodealloc._texts import documents_of
 from nodealloc._typed import typed
 from nodealloc.errors import DecodeError, Fault
 from nodealloc.kubeconfig._configuration import NOT_SUPPORTED, KubeletConfig, Seconds
+from nodealloc.kubeconfig._drop_ins import files_in, laid_over
 from nodealloc.kubeconfig._durations import duration_s
 
 if TYPE_CHECKING:
@@ -22,24 +23,52 @@ if TYPE_CHECKING:
 
 __all__ = ["kubelet_config", "read_kubelet_config"]
 
+_EVICTION: Final = "evictionHard"
 _PATHS: Final = ("staticPodPath", "resolvConf", "podLogsDir")
 """What is relative to the folder of the file that says it."""
 _KIND: Final = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 
 
 @typed
-def read_kubelet_config(path: Path | str, /) -> KubeletConfig:
+def read_kubelet_config(
+    path: Path | str,
+    /,
+    *,
+    drop_ins: Path | str | None = None,
+    unread: Callable[[Fault], None] | None = None,
+) -> KubeletConfig:
     """A configuration file, in YAML or JSON; relative paths in it begin in its folder.
 
     Args:
         path: The file, of 256 KiB at most.
+        drop_ins: A folder of files whose names end in `.conf`, as a kubelet's `--config-dir`: each is a
+            configuration of its own, laid over what was read before in the order of their names.
+            Mappings are laid over key by key, lists as a whole; null stands for not said.
+        unread: Told of each field that nothing here acts upon, or that is none, which is left out then.
+            None has it be a fault.
 
     Raises:
         DecodeError: It cannot be read, is of another kind, or has fields that nothing here acts
             upon, that are none, or whose values make no sense; all of them are named.
 
-    Source: kubelet ``kubeletconfig/configfiles`` for the paths.
+    Source: kubelet ``kubeletconfig/configfiles`` for the paths, ``cmd/kubelet/app`` for drop-ins.
     """
+    own = _read(path)
+    config = kubelet_config(own, source=str(path), unread=unread)
+    if drop_ins is None:
+        return config
+    if own.get(_EVICTION) is None:
+        own[_EVICTION] = config.eviction_hard
+    for file in files_in(Path(drop_ins)):
+        said = _read(file)
+        kubelet_config(said, source=str(file), unread=unread)
+        own = laid_over(own, said)
+    # Each was told of with its own file.
+    return kubelet_config({_EVICTION: {}, **own}, source=str(path), unread=lambda _: None)
+
+
+def _read(path: Path | str) -> dict[str, object]:
+    """Fields of one file, without its kind, with whole paths."""
     where = str(path)
     try:
         with open(path, "rb", opener=_opened) as file:
@@ -64,22 +93,29 @@ def read_kubelet_config(path: Path | str, /) -> KubeletConfig:
     for name in _PATHS:
         if isinstance(one := own.get(name), str) and one:
             own[name] = posixpath.normpath(Path(path).absolute().parent / one) if one[0] != "/" else one
-    return kubelet_config(own, source=where)
+    return own
 
 
 @typed
-def kubelet_config(fields: Mapping[str, object], /, *, source: str = "configuration") -> KubeletConfig:
+def kubelet_config(
+    fields: Mapping[str, object],
+    /,
+    *,
+    source: str = "configuration",
+    unread: Callable[[Fault], None] | None = None,
+) -> KubeletConfig:
     """A configuration of a document's fields.
 
     Args:
         fields: As JSON or YAML has them. `apiVersion` and `kind` may be left out; where they stand
             they are looked at. Paths in it are absolute.
         source: What to call them in an error.
+        unread: As of `read_kubelet_config`.
 
     Raises:
         DecodeError: As of `read_kubelet_config`.
     """
-    reader = Reader(source)
+    reader = Reader(source, unread=unread)
     found = _documents().read(KubeletConfig, _own_fields(fields, source), "$", reader)
     reader.check()
     return found or KubeletConfig()

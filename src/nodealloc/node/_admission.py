@@ -136,13 +136,14 @@ def view_of(empty: Snapshot, /) -> NodeView:
     """A view of a node of which nobody has said more than what its allocators know.
 
     CPUs are those that containers without any of their own run on, memory and
-    huge pages what is pinned; nobody knows how many pods it takes.
+    huge pages what is pinned; nobody knows how many pods it takes, nor what it is called.
     """
     found: dict[str, int] = {}
     for one in empty.allocators:
         found |= {name: amount for name, amount in _native(one).items() if name not in found}
     return NodeView(
         name="node",
+        is_named=False,
         allocatable={name: Quantity.of(amount) for name, amount in found.items()},
         elsewhere=_UNSAID - found.keys(),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from nodealloc import _attrs as attrs
-from nodealloc._typed import typed_fields
+from nodealloc._typed import typed_fields, typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.topology import Allocator, Snapshot
 
@@ -49,6 +49,7 @@ class HeldAllocator(Generic[A]):
         """The allocator as it is now."""
         return self._typed(self.node.snapshot[self.name])
 
+    @typed_on_error
     def alter(self, change: Callable[[A], A], /) -> tuple[A, A]:
         """Replace it by what a pure function makes of it; the values before and after.
 

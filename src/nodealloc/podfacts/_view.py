@@ -261,6 +261,8 @@ class NodeView:
         pods: The pods that are there by uid, with what they take together.
         pressure: What it is running short of.
         shutting_down: Whether the machine is going down.
+        is_named: Whether the node is called `name`. Where nobody has said what it is called, its name
+            is not judged, and pods for any node may come in.
 
     Raises:
         ConfigurationError: The node has no name.
@@ -274,6 +276,7 @@ class NodeView:
     pods: PodsOnNode = attrs.field(factory=PodsOnNode)
     pressure: frozenset[Pressure] = frozenset()
     shutting_down: bool = False
+    is_named: bool = True
 
     def with_pod(self, pod: PodOnNode, /) -> NodeView:
         """The same node with one more pod, or with another state of one that is there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 import attrs
@@ -25,6 +25,8 @@ _NAMES: Final = uuid.UUID("b3a3c1de-6c2f-5d41-8f0e-5a7cf1be3f0d")
 _GRACE: Final = "terminationGracePeriodSeconds"
 _LISTS: Final = ("PodList", "List")
 _IS_POD: Final[Mapping[str, object]] = {"apiVersion": "v1", "kind": "Pod"}
+_MOST_WRONG: Final = 100
+"""Pods of one answer that are told as wrong; more are not looked at."""
 
 
 def pod_in(
@@ -113,8 +115,7 @@ def pods_in(
         if items is None:
             yield _pod(document, where, source, node_name)
             continue
-        for index, item in enumerate(items):
-            yield _item(_whole(item), f"{where} items[{index}]", source, node_name)
+        yield from _listed([_whole(item) for item in items], where, source, node_name)
 
 
 def _kubelets_pods(document: object, where: str, source: str, node_name: str) -> Iterator[Pod]:
@@ -126,20 +127,42 @@ def _kubelets_pods(document: object, where: str, source: str, node_name: str) ->
     items = fields.get("items")
     if not isinstance(items, list | None):
         raise DecodeError(where, [Fault("$.items", "expected a list")])
-    for index, item in enumerate(cast("list[object]", items or [])):
-        # What an item says that it is goes unread.
-        one = {**cast("dict[str, object]", item), **_IS_POD} if isinstance(item, dict) else item
-        yield _item(one, f"{where} items[{index}]", source, node_name, is_lenient=True)
+    # What an item says that it is goes unread.
+    pods = [
+        {**cast("dict[str, object]", item), **_IS_POD} if isinstance(item, dict) else item
+        for item in cast("list[object]", items or [])
+    ]
+    yield from _listed(pods, where, source, node_name, is_lenient=True)
 
 
-def _item(document: object, place: str, source: str, node_name: str, *, is_lenient: bool = False) -> Pod:
-    """One of a list; whatever is wrong with it says which."""
-    try:
-        return _pod(document, place, source, node_name, is_lenient=is_lenient)
-    except DecodeError:
-        raise
-    except Exception as error:
-        raise DecodeError(place, [Fault("$", f"{type(error).__name__}: {error}")]) from error
+def _listed(
+    items: Sequence[object], where: str, source: str, node_name: str, *, is_lenient: bool = False
+) -> list[Pod]:
+    """The pods of a list, or an error with what is wrong with each of them."""
+    pods: list[Pod] = []
+    errors: dict[int, DecodeError] = {}
+    for index, item in enumerate(items):
+        place = f"{where} items[{index}]"
+        try:
+            pods.append(_pod(item, place, source, node_name, is_lenient=is_lenient))
+        except DecodeError as error:
+            errors[index] = error
+        except Exception as error:
+            raise DecodeError(place, [Fault("$", f"{type(error).__name__}: {error}")]) from error
+        if len(errors) == _MOST_WRONG:
+            break
+    if len(errors) == 1:
+        raise next(iter(errors.values()))
+    if errors:
+        raise DecodeError(
+            where,
+            [
+                Fault(f"$.items[{index}]{fault.path.removeprefix('$')}", fault.reason)
+                for index, error in errors.items()
+                for fault in error.faults
+            ],
+        )
+    return pods
 
 
 def _items(document: object, where: str) -> list[object] | None:

@@ -15,7 +15,7 @@ from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podsources._documents import pod_in
-from nodealloc.podsources._names import NamesByFiles
+from nodealloc.podsources._names import NamesByFiles, check_node_name
 from nodealloc.podsources._ports import Reading, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
 from nodealloc.podspec import Pod
@@ -93,6 +93,7 @@ class FolderSource:
                 f"FolderSource: away_s={away_s}, settle_s={settle_s}, unreadable_s={unreadable_s}, "
                 f"max_bytes={max_bytes}: give times from 0 on and a size from 1 on"
             )
+        check_node_name("FolderSource", node_name)
         self._folder, self._at, self._is_file = Path(folder), os.fspath(folder), False
         self._node_name, self._source = node_name, source
         self._away_s = away_s if rules.waits_for_absent else 0.0

@@ -14,6 +14,7 @@ from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError
 from nodealloc.podsources._documents import pods_in
+from nodealloc.podsources._names import check_node_name
 from nodealloc.podsources._ports import Reading, SourceFault
 
 __all__ = ["HttpSource"]
@@ -87,6 +88,7 @@ class HttpSource:
             raise ConfigurationError(f"deadline_s={deadline_s}, {sizes}: give more than 0")
         if deadline_s == math.inf:
             raise wrong("HttpSource: deadline_s", deadline_s, "seconds that pass")
+        check_node_name("HttpSource", node_name)
         self._url, self._node_name, self._source = url, node_name, source
         sent = {name: ", ".join(values) for name, values in (headers or {}).items()}
         _check_headers(sent)

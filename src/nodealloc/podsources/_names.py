@@ -1,13 +1,21 @@
-"""Which file of a folder has a name that several of them give their pods, by a kubelet's rules: pure."""
+"""Names of pods: whose one is that several files of a folder give, and what may stand behind it; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Pod
+from nodealloc.podspec._checks import subdomain
 
-__all__ = ["NamesByFiles"]
+__all__ = ["NamesByFiles", "check_node_name"]
+
+
+def check_node_name(where: str, name: str, /) -> None:
+    """Raises `ConfigurationError` for what no node is called, in any case of letters; "" is nothing."""
+    if name and (reason := subdomain(name.lower())):
+        raise ConfigurationError(f"{where}: node_name: {reason}")
 
 
 @attrs.define

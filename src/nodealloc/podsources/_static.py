@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from nodealloc._typed import typed
 from nodealloc.errors import ConfigurationError
 from nodealloc.podspec import Pod, Toleration, is_mirror, is_static
 from nodealloc.podspec._origin import MIRROR, SOURCE
@@ -19,6 +20,7 @@ LOCAL: Final = (SOURCE, SEEN, MIRROR)
 _ALL: Final = Toleration(operator="Exists", effect="NoExecute")
 
 
+@typed
 def mirror_of(pod: Pod, /, *, node_uid: str = "") -> Pod:
     """What is to stand in the API for a static pod; without uid, which the API gives.
 
@@ -47,6 +49,7 @@ def mirror_of(pod: Pod, /, *, node_uid: str = "") -> Pod:
     return attrs.evolve(pod, uid="", annotations=annotations, carried=carried, tolerations=tolerations)
 
 
+@typed
 def is_mirror_of(mirror: Pod, pod: Pod, /) -> bool:
     """Whether a pod of the API stands for this static pod, as it is now.
 

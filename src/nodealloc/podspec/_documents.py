@@ -33,6 +33,15 @@ _EMPTY: Final[Raw] = {}
 _PROPAGATION: Final = ("None", "HostToContainer", "Bidirectional")
 
 
+def _no_other_kind(kind: str) -> str:
+    """Why a document is no Pod, and what to do; "" for one that is."""
+    if kind == "Pod":
+        return ""
+    is_list = kind in {"List", "PodList"}
+    remedy = "write each of its pods by itself" if is_list else "take the pod template out of its controller"
+    return f"expected Pod, found {as_shown(kind)}; {remedy}"
+
+
 def _uid(text: str) -> str:
     return name_fault(text, "uid", UID)
 
@@ -117,13 +126,7 @@ class Manifest:
     )
     kind: str = attrs.field(
         default="Pod",
-        metadata=wire(
-            check=lambda one: (
-                ""
-                if one == "Pod"
-                else f"expected Pod, found {as_shown(one)}; take the pod template out of its controller"
-            )
-        ),
+        metadata=wire(check=_no_other_kind),
     )
     metadata: Metadata | None = attrs.field(default=None, metadata=wire(required=True))
     spec: Spec | None = attrs.field(default=None, metadata=wire(required=True))

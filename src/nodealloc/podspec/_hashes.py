@@ -68,6 +68,7 @@ def _kubelet_hash(image: str, name: str) -> str:
     return f"{value:x}"
 
 
+@typed
 def container_hash(container: Container, /) -> str:
     """Our hash of a container, `VERSION:DIGEST`; it stays the same for ever for a version.
 

@@ -113,7 +113,9 @@ def _empty_dir(where: str, spec: Fields) -> Iterator[Fault]:
 
 
 def _mode(path: str, mode: object) -> Iterator[Fault]:
-    if mode is not None and not (isinstance(mode, int) and 0 <= mode <= _MOST_MODE):
+    if isinstance(mode, str):
+        yield Fault(path, f"{mode[:80]!r} is a text; write a number such as 420, or 0644 in YAML")
+    elif mode is not None and not (isinstance(mode, int) and 0 <= mode <= _MOST_MODE):
         yield Fault(path, f"{str(mode)[:80]} is no mode; 0 to 511 (octal 777) are")
 
 

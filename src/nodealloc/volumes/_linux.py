@@ -77,10 +77,10 @@ class LinuxMounter:
     def mount(self, source: str, target: str, /, *, fstype: str = "", options: Sequence[str] = ()) -> None:
         """Mount on a target below the root, which exists."""
         flags, data = _flags(options)
-        with self._root.open_file(target) as fd:
+        with self._opened(target, target, "make the target first") as fd:
             place = f"/proc/self/fd/{fd}"
             if flags & _BIND and not flags & _REMOUNT:
-                with self._bound(source) as shown:
+                with self._bound(source, target) as shown:
                     self._call(shown, place, "", flags & _KEPT_BY_BIND, "")
                 if flags & ~_KEPT_BY_BIND:
                     self._restrict_bind(target, flags)
@@ -113,12 +113,22 @@ class LinuxMounter:
         return self._root.is_mount_point(target)
 
     @contextlib.contextmanager
-    def _bound(self, source: str) -> Generator[str]:
+    def _opened(self, path: str, target: str, remedy: str) -> Generator[int]:
+        with contextlib.ExitStack() as stack:
+            try:
+                fd = stack.enter_context(self._root.open_file(path))
+            except FileNotFoundError as error:
+                text = f"{os.strerror(errno.ENOENT)}; {remedy}"
+                raise MountError("mount", target, errno.ENOENT, text) from error
+            yield fd
+
+    @contextlib.contextmanager
+    def _bound(self, source: str, target: str) -> Generator[str]:
         """Where a bind comes from; below the root it is walked like a target."""
         if not source.startswith(f"{self._root.path}/"):
             yield source
             return
-        with self._root.open_file(source) as fd:
+        with self._opened(source, target, f"source {source} is not there") as fd:
             yield f"/proc/self/fd/{fd}"
 
     def _restrict_bind(self, target: str, flags: int) -> None:

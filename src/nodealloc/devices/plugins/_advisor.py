@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodealloc import _attrs as attrs
+from nodealloc._typed import typed_fields
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices.plugins._reconciler import DevicePlugins
 from nodealloc.topology import Allocator, Snapshot
@@ -10,6 +11,7 @@ from nodealloc.topology import Allocator, Snapshot
 __all__ = ["DeviceAdvisor"]
 
 
+@typed_fields
 @attrs.frozen
 class DeviceAdvisor:
     """Asks device plugins which devices go well together: an `Advisor` of `NodeAllocator`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable
 
+from nodealloc._typed import typed
 from nodealloc.cgroups import (
     CgroupName,
     MemoryInUseError,
@@ -36,8 +37,12 @@ class CgroupPreparer:
         pods: Known from an earlier life.
         running: Uids of the pods of which the runtime has something; None while nobody knows.
         follows: Whether an edit of a pod changes its cgroup; a kubelet leaves it as it was made.
+
+    Raises:
+        ConfigurationError: Something else than these.
     """
 
+    @typed
     def __init__(
         self,
         tree: QosTree,

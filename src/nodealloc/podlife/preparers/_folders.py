@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import NodeallocError
 from nodealloc.podlife._housekeeping import plan_housekeeping
@@ -25,8 +26,12 @@ class FolderPreparer:
         pods: Holds all of them.
         has: Whether a source has a pod.
         mountinfo: Reads what is mounted where.
+
+    Raises:
+        ConfigurationError: Something else than a Path and functions.
     """
 
+    @typed
     def __init__(
         self, pods: Path, has: Callable[[str], bool], *, mountinfo: Callable[[], str] = read_mountinfo
     ) -> None:

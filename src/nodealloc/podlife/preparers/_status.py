@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from nodealloc._typed import typed
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock, World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._ports import LifeTold
@@ -25,9 +26,10 @@ class StatusPreparer:
         clock: Time for that.
 
     Raises:
-        ConfigurationError: No time at all.
+        ConfigurationError: No time at all, or something else than a world.
     """
 
+    @typed
     def __init__(
         self, told: World[str, LifeTold], *, most_s: float = 1.0, clock: Clock | None = None
     ) -> None:
