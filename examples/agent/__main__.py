@@ -130,7 +130,7 @@ def main() -> int:
 
 
 def _left_out(fault: Fault) -> None:
-    print(f"left out: {fault}", flush=True)
+    print(f"left out: {fault.path} {fault.reason.partition(';')[0]}", flush=True)
 
 
 def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,14 +13,16 @@ from typing import Any
 import pytest
 
 from examples.agent.__main__ import _runtime as runtime_of
+from examples.agent.__main__ import options, run
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
-from nodealloc.agent import AdmissionPreparer
+from nodealloc.agent import AdmissionPreparer, Agent
 from nodealloc.cgroups import Layout
 from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
-from nodealloc.kubeconfig import kubelet_config
+from nodealloc.errors import ConfigurationError, DecodeError
+from nodealloc.kubeconfig import KubeletConfig, kubelet_config
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
 from nodealloc.podlife import Ending, EndingKind, HookCall, PodFacts, PodLives, SecretCredentials
@@ -235,3 +239,32 @@ def test_the_runtime_has_as_long_as_the_configuration_says(tmp_path: Path) -> No
     assert isinstance(made, CriRuntime)
     assert (made._deadlines.look_s, made._deadlines.change_s) == (600.0, 1200.0)
     made.close()
+
+
+def test_a_kubelets_own_configuration_is_read_with_its_drop_ins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What nothing here acts upon is refused by name, or said by name where that is asked for."""
+    kind = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+    path, folder = tmp_path / "kubelet.yaml", tmp_path / "kubelet.conf.d"
+    folder.mkdir()
+    path.write_text(json.dumps({**kind, "maxPods": 10, "rotateCertificates": True, "cgroupRoot": "/na"}))
+    (folder / "10-more.conf").write_text(json.dumps({**kind, "maxPods": 20}))
+    words = ["agent", "--config", str(path), "--config-dir", str(folder), "--root", str(tmp_path / "root")]
+    words += ["--machine", "1 socket x 2 cores, memory=4Gi", "--runtime", "processes"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(DecodeError, match="rotateCertificates"):
+        run(options())
+    assert not (tmp_path / "root").exists()
+    read: list[int] = []
+
+    def wiring(config: KubeletConfig, *_: object) -> Agent:
+        read.append(config.max_pods)
+        raise ConfigurationError("that will do")
+
+    monkeypatch.setattr(sys, "argv", [*words, "--leave-out"])
+    with pytest.raises(ConfigurationError, match="that will do"):
+        run(options(), wiring)
+    assert read == [20]
+    said = "left out: $.rotateCertificates is not supported: nothing here acts upon it yet"
+    assert said in capsys.readouterr().out.splitlines()
