@@ -295,6 +295,28 @@ def test_what_failed_is_tried_again_each_minute_and_not_with_the_next_pod(fails:
     assert burstable.child("podold") not in driver.tree
 
 
+def test_a_cgroup_that_was_made_and_not_limited_goes_with_its_pod() -> None:
+    """Nobody knew that it was there, and it stayed until the next start of the agent."""
+    driver, web = HalfWritten(running=()), CgroupName.of("kubepods", "burstable", "podweb")
+    cgroups = CgroupPreparer(QosTree(driver, TreeOptions(), clock=VirtualClock()), (), lambda: ())
+    assert isinstance(cgroups.make_ready(WEB, NOW), NotYet)
+    assert web in driver.tree
+    assert cgroups.take_back(WEB, NOW) is None
+    assert web not in driver.tree
+
+
+class HalfWritten(FakeCgroups):
+    """Pods' cgroups are made, and take no limit."""
+
+    def apply(self, name: CgroupName, limits: Limits, /) -> None:
+        """Refused once it is there."""
+        if not name.parts[-1].startswith("pod"):
+            super().apply(name, limits)
+            return
+        super().apply(name, Limits())
+        raise LimitRefusedError(name, f"{name.path()}/cpu.weight", "1", errno.EBUSY)
+
+
 class Failing(FakeCgroups):
     """One cgroup is neither written nor removed."""
 
