@@ -51,11 +51,4 @@ FIFTH_LOOK = {
         "        except CgroupBusyError:\n            return Result()\n",
         "disks",
     ),
-    "cgroups-not-tried-again": Change(
-        "what failed of cgroups is tried again with the next pod alone",
-        "podlife/preparers/_cgroups.py",
-        "            lambda _turn: self._round(),\n",
-        "            lambda _turn: None,\n",
-        "disks",
-    ),
 }
