@@ -156,6 +156,7 @@ class _Parts:
             self.watch,
             *collects,
             *self._waits(),
+            self.cgroups.rounds(executor=self.stage.executor, clock=self.stage.clock),
             *((self.sources, self.probing, *self.driven) if by_hand else ()),
             lives=self.lives,
             probing=self.probing,

@@ -212,7 +212,10 @@ class Cgroups:
             raise
         except LimitRefusedError as refused:
             if not (task.is_known and self._lowers_quota(name, change, refused)):
-                raise
+                if self._driver.read(name) is None:
+                    raise
+                # It is there, and which limits it has is not known: it goes when nobody wants it any more.
+                return Failed(refused, known=Result(applied=Limits()))
             # Containers are changed once their pod may come in: what it waits for is their quota alone.
             wanted_us = change.cpu_quota_us or 0
             change = change.only(change.asked.keys() - {"cpu_quota_us"})

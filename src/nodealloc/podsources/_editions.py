@@ -124,14 +124,15 @@ class Editions:
 
         Returns:
             What is known from now on, and the pods with the uids they run under.
-            Twins, pods with one full name, are taken as they come, by the first.
+            Of twins, pods with one full name, the one that was read last stays the first; where none
+            was, they are taken as they come.
         """
         names: dict[str, Edition] = {}
         told: list[Pod] = []
         forms = PodForms() if forms is None else forms
         pods = tuple(pods)
         forms.keep_only(pods)
-        for pod in pods:
+        for pod in self._known_first(pods, forms) if rules.keeps_known else pods:
             content = forms.content(pod)
             edition = names.get(pod.full_name)
             if edition is None:
@@ -151,6 +152,17 @@ class Editions:
             numbers = [one.number + 1 for one in gone.values()] if rules.renews_uid else []
             return Editions(by_name=names, least=max([self.least, *numbers])), tuple(told)
         return Editions(by_name={**gone, **names}, least=self.least), tuple(told)
+
+    def _known_first(self, pods: tuple[Pod, ...], forms: PodForms) -> Iterable[Pod]:
+        """Of twins the one that was read last before the others, whose order would make it another pod."""
+        if len({pod.full_name for pod in pods}) == len(pods):
+            return pods
+        known = {name: one.content for name, one in self.by_name.items()}
+        stays = {pod.full_name for pod in pods if forms.content(pod) == known.get(pod.full_name)}
+        return sorted(
+            pods,
+            key=lambda pod: pod.full_name in stays and forms.content(pod) != known[pod.full_name],
+        )
 
     def ended(self, full_name: str, /) -> Editions:
         """The pod of that name has ended, and not by an edit: put back or edited, it is a new one."""

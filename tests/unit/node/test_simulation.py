@@ -163,7 +163,7 @@ FOUND = {
     "no-reasons": 0,
     "other-cpus": 15,
     "pool-stays": 25,
-    "readiness-reset": 3,
+    "readiness-reset": 13,
     "remembers-nothing": 1,
     "same-attempt": 0,
     "same-cpu": 0,

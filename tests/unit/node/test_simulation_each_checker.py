@@ -31,6 +31,7 @@ from nodealloc.podspec import (
     ExecAction,
     Lifecycle,
     LifecycleHandler,
+    Pod,
     Probe,
     PullPolicy,
     Quantity,
@@ -206,6 +207,10 @@ def cgroup_of_nobody(scene: Scene) -> None:
 
 def cgroups_differ(scene: Scene) -> None:
     in_cgroup(scene, Limits(cpu_shares=2))
+
+
+def is_not_limited_yet(scene: Scene) -> None:
+    in_cgroup(scene, Limits(cpu_shares=2), asked_s=scene.clock.awake_s)
 
 
 def class_differs(scene: Scene) -> None:
@@ -892,6 +897,27 @@ def strangers_go(scene: Scene) -> None:
     scene.environment.containers.intrude(PodIdentity.of(scene.environment.known["u"]), "odd")
 
 
+def over_and_runs(scene: Scene) -> None:
+    scene.wants()
+    scene.told(PodPhase.FAILED)
+    scene.clock.advance(3600.0)
+    scene.environment.containers.start(scene.runs(starts=False), 0.0)
+
+
+def twin_is_told(scene: Scene) -> None:
+    for uid in ("u", "v"):
+        scene.environment.want(FILE, Pod(uid=uid, name="web", containers=(APP,)))
+    scene.told(uid="u")
+    scene.told(uid="v")
+
+
+def nobody_knows_it(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    scene.wants()
+    scene.clock.advance(40.0)
+    scene.happens(What.KILLED)
+
+
 def phase_is_true(scene: Scene) -> None:
     scene.wants()
     scene.told(PodPhase.SUCCEEDED, containers=[RUNS])
@@ -1277,6 +1303,9 @@ BROKEN = {
     "WantedRuns containers": Broken(never_runs, r"u/app is wanted and does not run, and nobody", "settled"),
     "WantedRuns restarts": Broken(ends_for_good, r"u/app is wanted and does not run, and nobody", "settled"),
     "OneSandbox": Broken(two_sandboxes, r"u has several sandboxes that are ready: sandbox-1,", "settled"),
+    "OverIsOver": Broken(over_and_runs, r"u was told to be over, and app of it runs", "settled"),
+    "TwinsWait": Broken(twin_is_told, r"status told of v, whose name another one has"),
+    "TakenUpSoon": Broken(nobody_knows_it, r"u is wanted for long, and nobody was told of it"),
     "CommandsAreTheirs": Broken(anothers_probe, r"ready of other is run in u/app"),
     "RestartsCome": Broken(restarts_come, r"u/app has ended, its wait is over"),
     "EndsInTime": Broken(deleted_long_ago, r"runs, and the grace that was read is long over"),
@@ -1373,6 +1402,9 @@ BROKEN = {
     ),
     "CgroupsHold": Broken(cgroup_is_taken, r"/podu is removed while \S+ stands in it"),
     "CgroupsHold of sandboxes": Broken(cgroup_is_missing, r"a sandbox of u is made, and \S+ is not there"),
+    "CgroupsHold of limits before it runs": Broken(
+        is_not_limited_yet, r"a sandbox of u is made, and cpu_shares of \S+ is 2, not 1024"
+    ),
     "CgroupsHold of others": Broken(cgroup_of_others, r"limits are written to /system.slice, which is of no"),
     "CgroupsHold of nobody": Broken(cgroup_of_nobody, r"/podu is there, and nobody wants u", "settled"),
     "CgroupsHold of limits": Broken(

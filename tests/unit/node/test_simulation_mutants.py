@@ -14,6 +14,7 @@ import nodealloc
 from nodealloc.testing.simulation.node import CLASSES
 from tests.unit.node.simulated_by_strangers import BY_STRANGERS
 from tests.unit.node.simulated_changes import CHANGES, Change
+from tests.unit.node.simulated_fifth_look import FIFTH_LOOK
 from tests.unit.node.simulated_fourth_look import FOURTH_LOOK
 from tests.unit.node.simulated_making import MAKING
 from tests.unit.node.simulated_once_unfound import ONCE_UNFOUND
@@ -206,6 +207,7 @@ MUTANTS = (
     | SECOND_LOOK
     | THIRD_LOOK
     | FOURTH_LOOK
+    | FIFTH_LOOK
 )
 
 

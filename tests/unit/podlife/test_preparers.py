@@ -31,6 +31,7 @@ from nodealloc.podfacts import PodLife
 from nodealloc.podlife import PodRunOptions, Preparation, Provided
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer, VolumePreparer
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse, resources
+from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
@@ -272,6 +273,66 @@ def test_a_cgroup_that_cannot_be_removed_is_waited_for(tree: Tree, monkeypatch: 
     answer = cgroups.take_back(WEB, NOW)
     assert isinstance(answer, NotYet)
     assert answer.blocker == "cgroups"
+
+
+@pytest.mark.parametrize("fails", ["a write to the class", "a removal"])
+def test_what_failed_is_tried_again_each_minute_and_not_with_the_next_pod(fails: str) -> None:
+    """A class kept the shares of pods that were gone, and the cgroup of an earlier life stayed, for good."""
+    clock, driver = VirtualClock(), Failing(running=())
+    burstable = CgroupName.of("kubepods", "burstable")
+    for name in (burstable.parent, burstable, burstable.child("podold")):
+        driver.apply(name, Limits())
+    tree = QosTree(driver, TreeOptions(), clock=clock)
+    cgroups = CgroupPreparer(tree, (), lambda: ())
+    rounds = cgroups.rounds(executor=InlineExecutor(), clock=clock)
+    driver.refuses = burstable if fails == "a write to the class" else burstable.child("podold")
+    cgroups.make_ready(WEB, NOW)
+    rounds.run_until_quiet()
+    driver.refuses = None
+    clock.advance(61.0)
+    rounds.run_until_quiet()
+    assert driver.tree[burstable].cpu_shares == driver.tree[burstable.child("podweb")].cpu_shares
+    assert burstable.child("podold") not in driver.tree
+
+
+def test_a_cgroup_that_was_made_and_not_limited_goes_with_its_pod() -> None:
+    """Nobody knew that it was there, and it stayed until the next start of the agent."""
+    driver, web = HalfWritten(running=()), CgroupName.of("kubepods", "burstable", "podweb")
+    cgroups = CgroupPreparer(QosTree(driver, TreeOptions(), clock=VirtualClock()), (), lambda: ())
+    assert isinstance(cgroups.make_ready(WEB, NOW), NotYet)
+    assert web in driver.tree
+    assert cgroups.take_back(WEB, NOW) is None
+    assert web not in driver.tree
+
+
+class HalfWritten(FakeCgroups):
+    """Pods' cgroups are made, and take no limit."""
+
+    def apply(self, name: CgroupName, limits: Limits, /) -> None:
+        """Refused once it is there."""
+        if not name.parts[-1].startswith("pod"):
+            super().apply(name, limits)
+            return
+        super().apply(name, Limits())
+        raise LimitRefusedError(name, f"{name.path()}/cpu.weight", "1", errno.EBUSY)
+
+
+class Failing(FakeCgroups):
+    """One cgroup is neither written nor removed."""
+
+    refuses: CgroupName | None = None
+
+    def apply(self, name: CgroupName, limits: Limits, /) -> None:
+        """Refused for that one."""
+        if name == self.refuses:
+            raise LimitRefusedError(name, f"{name.path()}/cpu.weight", "1", errno.EBUSY)
+        super().apply(name, limits)
+
+    def remove(self, name: CgroupName, /) -> None:
+        """Likewise."""
+        if name == self.refuses:
+            raise CgroupBusyError(name, ())
+        super().remove(name)
 
 
 def _busy(_driver: CgroupFs, name: CgroupName) -> None:

@@ -94,3 +94,16 @@ def test_a_pod_that_is_read_again_as_it_was_costs_nothing() -> None:
     (later,) = away.read([web], forms=forms)[1]
     assert later.uid != first.uid
     assert later == away.read([web])[1][0]
+
+
+@pytest.mark.parametrize("is_ending", [lambda _uid: True, None], ids=["it has ended", "after a restart"])
+def test_of_two_of_a_name_the_one_that_is_known_stays_in_whatever_order(
+    is_ending: Callable[[str], bool] | None,
+) -> None:
+    """A source that names the other one first does not make the known one another pod, which runs again."""
+    known = pod("web")
+    other = Pod(uid="other", name="web", containers=(Container(name="other"),))
+    editions, _ = Editions().read([known, other])
+    editions, first = editions.read([other, known], is_ending=is_ending)
+    editions, again = editions.read([known, other], is_ending=is_ending)
+    assert [one.uid for one in first] == [one.uid for one in again] == ["uid-web", "other"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from nodealloc._typed import typed
 from nodealloc.cgroups import (
@@ -15,7 +16,7 @@ from nodealloc.cgroups import (
     TreeReport,
     pod_name,
 )
-from nodealloc.dsw_asw import Cancel
+from nodealloc.dsw_asw import Cancel, Clock, Executor, Periodic
 from nodealloc.podlife._configuration import PodRunOptions
 from nodealloc.podlife._ports import Provided
 from nodealloc.podspec import Pod
@@ -23,7 +24,9 @@ from nodealloc.verdicts import NotYet
 
 __all__ = ["CgroupPreparer"]
 
-_SOON_S = 0.1
+_SOON_S: Final = 0.1
+_EVERY_S: Final = 60.0
+"""As often as a kubelet looks after the cgroups of its classes (`periodicQOSCgroupUpdateInterval`)."""
 
 
 class CgroupPreparer:
@@ -62,6 +65,25 @@ class CgroupPreparer:
     def settle(self) -> None:
         """Make a round for the pods that are known."""
         self._round()
+
+    def rounds(self, *, executor: Executor | None = None, clock: Clock | None = None) -> Periodic:
+        """Makes a round each minute, once it is driven: give it to the agent as one of its members.
+
+        A write to the cgroup of a class that failed, a quota that had to wait, and a cgroup of an earlier
+        life that could not be removed are tried again by nothing else, until another pod comes or goes.
+
+        Args:
+            executor: Makes the rounds; by default a thread.
+            clock: Time.
+        """
+        return Periodic(
+            lambda _turn: self._round(),
+            every_s=_EVERY_S,
+            first_s=_EVERY_S,
+            executor=executor,
+            clock=clock,
+            name="rounds of cgroups",
+        )
 
     def make_ready(self, pod: Pod, _cancel: Cancel, /) -> Provided | NotYet:
         """See `Preparer.make_ready`."""

@@ -1,8 +1,19 @@
-"""The cgroup tree of a simulated node: who stands where, whoever wrote it."""
+"""The cgroup tree of a simulated node: who stands where, whoever wrote it, and calls on it that fail."""
 
 from __future__ import annotations
 
-from nodealloc.cgroups import CgroupName, Limits, TreeDriver, pod_uid
+import errno
+import math
+
+from nodealloc.cgroups import (
+    CgroupBusyError,
+    CgroupName,
+    CgroupStats,
+    LimitRefusedError,
+    Limits,
+    TreeDriver,
+    pod_uid,
+)
 from nodealloc.cgroups._errors import Process
 from nodealloc.testing.cgroups import FakeCgroups
 from nodealloc.testing.simulation._clock import SimulatedClock
@@ -42,7 +53,7 @@ class SimulatedCgroups(FakeCgroups):
     def serve(self, life: Life) -> TreeDriver:
         """What this life calls."""
         self.calls.clear()
-        return life.port(self)
+        return life.port(FaultyCgroups(life, self))
 
     def power_cut(self) -> None:
         """The machine boots: nothing of pods is there."""
@@ -97,3 +108,88 @@ class SimulatedCgroups(FakeCgroups):
     def _happen(self, what: What, name: CgroupName) -> None:
         uid = pod_uid(PODS, name) or ""
         self._events.happen(Event(what=what, at_s=self._clock.awake_s, uid=uid, id=name.path()))
+
+
+class FaultyCgroups:
+    """The same tree by the calls of one life, which fail once or for a while.
+
+    Faults, by name: `cgroup cannot be made`, `cgroup write fails` (what was written before it stays),
+    `cgroup cannot be removed`.
+
+    Args:
+        life: Whose.
+        tree: What is there.
+    """
+
+    def __init__(self, life: Life, tree: SimulatedCgroups) -> None:
+        self._life, self._tree = life, tree
+        self._until_s: dict[tuple[CgroupName, str], float] = {}
+
+    def apply(self, name: CgroupName, limits: Limits, /) -> None:
+        """See `CgroupDriver.apply`."""
+        if name not in self._tree.tree and self._fails(name, "cgroup cannot be made"):
+            raise _refused(name, "", "a directory", self._life.chance.rng.choice(_NOT_MADE))
+        if not self._fails(name, "cgroup write fails"):
+            self._tree.apply(name, limits)
+            return
+        rng = self._life.chance.rng
+        asked = list(limits.asked)
+        written = asked[: rng.randrange(len(asked))] if asked else []
+        self._tree.apply(name, limits.only(written))
+        raise _refused(name, f"/{asked[len(written)] if asked else 'cpu.weight'}", "1", rng.choice(_REFUSED))
+
+    def remove(self, name: CgroupName, /) -> None:
+        """See `CgroupDriver.remove`."""
+        if name in self._tree.tree and self._fails(name, "cgroup cannot be removed"):
+            if self._life.chance.rng.random() < _BUSY:
+                raise CgroupBusyError(name, ())
+            raise _refused(name, "", "a directory", errno.ENODEV)
+        self._tree.remove(name)
+
+    def read(self, name: CgroupName, /) -> Limits | None:
+        """See `CgroupDriver.read`."""
+        return self._tree.read(name)
+
+    def attach(self, name: CgroupName, pid: int, /) -> None:
+        """See `ProcessDriver.attach`."""
+        self._tree.attach(name, pid)
+
+    def pids(self, name: CgroupName, /) -> frozenset[int]:
+        """See `ProcessDriver.pids`."""
+        return self._tree.pids(name)
+
+    def kill(self, name: CgroupName, /) -> tuple[Process, ...]:
+        """See `ProcessDriver.kill`."""
+        return self._tree.kill(name)
+
+    def children(self, name: CgroupName, /) -> tuple[CgroupName, ...]:
+        """See `TreeReader.children`."""
+        return self._tree.children(name)
+
+    def stats(self, name: CgroupName, /) -> CgroupStats:
+        """See `TreeReader.stats`."""
+        return self._tree.stats(name)
+
+    def _fails(self, name: CgroupName, fault: str) -> bool:
+        now_s, rng = self._life.clock.awake_s, self._life.chance.rng
+        if now_s < self._until_s.get((name, fault), -math.inf):
+            return True
+        if not self._life.chance.strikes(fault):
+            return False
+        if rng.random() < _FOR_A_WHILE:
+            self._until_s[name, fault] = now_s + rng.uniform(*_SPELL_S)
+        return True
+
+
+_REFUSED = (errno.EBUSY, errno.ENOSPC, errno.EINVAL, errno.ENODEV)
+"""What a kernel answers to a write that it does not take."""
+_NOT_MADE = (errno.ENOSPC, errno.EBUSY, errno.ENOMEM)
+"""The same where a directory cannot be made."""
+_BUSY = 0.7
+"""Of cgroups that cannot be removed so many are in use by what nobody sees."""
+_FOR_A_WHILE, _SPELL_S = 0.4, (2.0, 60.0)
+"""Of calls that fail so many fail for a while, of one cgroup, and for so long."""
+
+
+def _refused(name: CgroupName, file: str, text: str, number: int) -> LimitRefusedError:
+    return LimitRefusedError(name, f"{name.path()}{file}", text, number)

@@ -134,6 +134,7 @@ class Editors:
         return (
             self._is_wanted(uid)
             and uid not in self._found
+            and not environment.has_twin(uid)
             and (lasts or uid not in environment.pods[FILE])
             and not any(one.requests.keys() & RESOURCES.keys() for one in pod.all_containers)
             and bool(environment.containers.running_of(uid))

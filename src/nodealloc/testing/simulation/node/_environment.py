@@ -55,6 +55,7 @@ class Environment:
         plugins: Who serves devices.
         pods: What each source has, by source and uid.
         known: Every pod that there ever was, by uid; the form that was last wanted.
+        twins: Names that two static pods had at a time.
         over: Uids of pods that had ended before the agent came, as their source says.
         manifests: Under which uids static pods run.
         forms: All forms in which it was.
@@ -89,6 +90,7 @@ class Environment:
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
         self.over: set[str] = set()
+        self.twins: set[str] = set()
         self.is_calm: bool = False
         self.looping: tuple[str, str] | None = None
         self.only_hangs: bool = False
@@ -140,6 +142,19 @@ class Environment:
     def is_static(self, uid: str) -> bool:
         """Whether a pod came from a manifest of this node."""
         return self._sources.get(uid) == FILE
+
+    def has_twin(self, uid: str) -> bool:
+        """Whether another static pod that its source has has the same name."""
+        return len(self._of_its_name(uid)) > 1
+
+    def is_held_back(self, uid: str) -> bool:
+        """Whether another static pod of its name was there before it, and still is: that one stays."""
+        return next(iter(self._of_its_name(uid)), uid) != uid
+
+    def _of_its_name(self, uid: str) -> list[str]:
+        """Static pods of the same name that their source has, as they came; none where it is no such pod."""
+        pods = self.pods[FILE]
+        return [one for one, pod in pods.items() if pod.name == pods[uid].name] if uid in pods else []
 
     def overdue_s(self, uid: str, *, is_awake: bool = False) -> float:
         """For how long a pod has been there for longer than it may; negative before that.
@@ -195,10 +210,18 @@ class Environment:
         pod = self.manifests.runs_as(pod) if source == FILE else pod
         self.pods[source][pod.uid] = self.known[pod.uid] = pod
         self.forms.wanted(pod)
-        self.wanted_s[pod.uid] = self._clock.awake_s, self._clock.passed_s
         self._sources[pod.uid] = source
-        self._happen(What.WANTED, pod.uid, value=pod)
+        if self.has_twin(pod.uid):
+            self.twins.add(pod.name)
+            self._happen(What.HELD_BACK, pod.uid, value=pod)
+        else:
+            self._is_wanted(pod)
         self.changed(source)
+
+    def _is_wanted(self, pod: Pod) -> None:
+        """A pod is to be here from now on: of two of a name the second one only once the first is not."""
+        self.wanted_s[pod.uid] = self._clock.awake_s, self._clock.passed_s
+        self._happen(What.WANTED, pod.uid, value=pod)
 
     def edit(self, pod: Pod, what: str) -> None:
         """A pod is wanted in another form; what is other is said in words."""
@@ -216,7 +239,12 @@ class Environment:
             serving.changed()
 
     def delete(self, uid: str, grace_s: float) -> None:
-        """As an API server has it: a shorter grace counts from when the deletion was first asked for."""
+        """As an API server has it: a shorter grace counts from when the deletion was first asked for.
+
+        What waits for its name has nothing to end.
+        """
+        if self.is_held_back(uid):
+            return
         before = self.deletions.get(uid)
         self.deletions[uid] = (
             Deletion(at_s=self._clock.awake_s, passed_s=self._clock.passed_s, grace_s=grace_s)
@@ -249,12 +277,15 @@ class Environment:
             self.let_go(uid)
 
     def let_go(self, uid: str) -> None:
-        """No source has it any more."""
+        """No source has it any more; another static pod of its name is wanted in its place."""
+        line = self._of_its_name(uid)
         for source, pods in self.pods.items():
             if pods.pop(uid, None) is not None:
                 self.reads.let_go(source, uid, float(self.known[uid].termination_grace_period_seconds))
                 self._happen(What.UNWANTED, uid)
                 self.changed(source)
+        if line[:1] == [uid] and len(line) > 1:
+            self._is_wanted(self.known[line[1]])
 
     def power_cut(self) -> None:
         """Every process is gone."""

@@ -47,6 +47,7 @@ class What(enum.Enum):
 
     ENDED = "container ended"
     WANTED = "pod wanted"
+    HELD_BACK = "pod waits for its name"
     EDITED = "pod edited"
     DELETED = "deletion asked for"
     UNWANTED = "pod gone from its source"

@@ -65,7 +65,8 @@ from nodealloc.testing.simulation.node._making import (
     SandboxesAreTheirs,
 )
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
-from nodealloc.testing.simulation.node._news import ReasonsStay, ToldInTime
+from nodealloc.testing.simulation.node._names import OneOfAName, TwinsWait
+from nodealloc.testing.simulation.node._news import ReasonsStay, TakenUpSoon, ToldInTime
 from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst, ReadyIsEarned
 from nodealloc.testing.simulation.node._refusals import (
     CriticalsGetRoom,
@@ -85,7 +86,6 @@ from nodealloc.testing.simulation.node._running import (
     NothingWithoutReason,
     OneCopy,
     OneDeadline,
-    OneOfAName,
     PortsOnce,
 )
 from nodealloc.testing.simulation.node._sharing import CpusAreSpread, CpusFreeFirst, SharersMove
@@ -110,13 +110,14 @@ from nodealloc.testing.simulation.node._statuses import (
     TerminalStays,
 )
 from nodealloc.testing.simulation.node._waiting import WaitsAreTold
-from nodealloc.testing.simulation.node._when_quiet import OneSandbox, WantedRuns
+from nodealloc.testing.simulation.node._when_quiet import OneSandbox, OverIsOver, WantedRuns
 
 __all__ = ["GUARANTEES"]
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     OneCopy,
     OneOfAName,
+    TwinsWait,
     AttemptsOnce,
     DebuggedOnce,
     FinishedStays,
@@ -136,6 +137,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TerminalStays,
     PhasesGoOn,
     NothingToldAfterwards,
+    TakenUpSoon,
     ToldInTime,
     ReasonsStay,
     WaitsAreTold,
@@ -187,6 +189,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     StoppedStartAgain,
     WantedRuns,
     OneSandbox,
+    OverIsOver,
     EndsInTime,
     HearsInTime,
     HooksOnce,

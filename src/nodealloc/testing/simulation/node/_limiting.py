@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from nodealloc.cgroups import CgroupName
+from nodealloc.cgroups import NO_LIMIT, CgroupName, Limits
 from nodealloc.podspec import Pod, effective_requests
 from nodealloc.testing.simulation.node._cgroups import PODS
 from nodealloc.testing.simulation.node._events import Event, What
@@ -43,6 +43,8 @@ class CgroupsHold(Guarantee):
             and one.record.is_ready
             and self.environment.cgroups.parent_of(one.record.id) == event.id
             and one.record.id not in containers.late
+            # One that came beside the pod's own may not have been seen yet.
+            and one.record.id not in self.environment.outages.excused
         ]
         assert not stands, f"{event.id} is removed while {stands[0]} stands in it"
 
@@ -53,9 +55,17 @@ class CgroupsHold(Guarantee):
         parent = cgroups.parent_of(event.id)
         is_its = parent.rpartition("/")[2] == f"pod{event.uid}"
         assert is_its, f"a sandbox of {event.uid} is made in the cgroup {parent!r}"
-        assert CgroupName.parse(parent) in cgroups.tree, (
-            f"a sandbox of {event.uid} is made, and {parent} is not there"
-        )
+        limits = cgroups.tree.get(CgroupName.parse(parent))
+        assert limits is not None, f"a sandbox of {event.uid} is made, and {parent} is not there"
+        self._are_limited(event.uid, parent, limits)
+
+    def _are_limited(self, uid: str, parent: str, limits: Limits) -> None:
+        """By one of the forms in which the pod was wanted: an edit may have come since."""
+        for name, has in _limits_of(limits).items():
+            amounts = {_asked(form)[name] for form in self.environment.forms.of(uid)}
+            assert not amounts or has in amounts, (
+                f"a sandbox of {uid} is made, and {name} of {parent} is {has}, not {_either(amounts)}"
+            )
 
     def settled(self) -> None:
         """By now each has the limits that its pod asks for, and none is there for nobody."""
@@ -68,10 +78,8 @@ class CgroupsHold(Guarantee):
             limits = cgroups.tree.get(CgroupName.parse(parent)) if parent else None
             assert limits is not None, f"{uid} runs, and its cgroup {parent!r} is not there"
             for name, amount in asked.items():
-                has = limits.asked.get(name)
-                assert has == amount or (amount is None and has == -1), (
-                    f"{name} of {parent} is {has}, and {uid} asks for {amount}"
-                )
+                has = _limits_of(limits)[name]
+                assert has == amount, f"{name} of {parent} is {has}, and {uid} asks for {amount}"
         there = cgroups.of_pods()
         for cgroup, uid in there.items():
             assert uid in wanted, f"{cgroup.path()} is there, and nobody wants {uid}"
@@ -95,6 +103,20 @@ class CgroupsHold(Guarantee):
             for one in containers.running
             if one.record.id not in containers.late | containers.strange
         }
+
+
+def _limits_of(limits: Limits) -> Mapping[str, int | None]:
+    """What a cgroup has of what pods are limited by; None for no limit."""
+    found = {
+        "cpu_shares": limits.cpu_shares,
+        "memory_bytes": limits.memory_bytes,
+        "cpu_quota_us": limits.cpu_quota_us,
+    }
+    return {name: None if amount == NO_LIMIT else amount for name, amount in found.items()}
+
+
+def _either(amounts: Collection[int | None]) -> str:
+    return " or ".join(sorted(map(str, amounts)))
 
 
 def _asked(pod: Pod) -> Mapping[str, int | None]:

@@ -38,8 +38,9 @@ class MountsAccounted(Guarantee):
                 if box.record.pod.uid == event.uid
                 and box.record.is_ready
                 and self._was_always_used(event)
-                # Nobody waited for it any more when it was made; it goes once it is listed.
+                # Nobody waited for it any more when it was made, or asked for it; it goes once it is listed.
                 and box.record.id not in self.environment.containers.late
+                and box.record.id not in self.environment.containers.strange
             ]
             assert not stands, f"{event.id} is taken from {event.uid}, whose sandbox {stands[0]} still stands"
         if event.what is What.MOUNTED:

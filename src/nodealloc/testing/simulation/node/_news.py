@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from nodealloc.podfacts import ContainerRunning, PodStatus
-from nodealloc.testing.simulation.node._environment import Environment
+from nodealloc.testing.simulation.node._environment import API, FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee, id_told, is_victim
 from nodealloc.testing.simulation.node._in_time import Owed
 
-__all__ = ["ReasonsStay", "ToldInTime"]
+__all__ = ["ReasonsStay", "TakenUpSoon", "ToldInTime"]
 
 _TOLD_S = 30.0
 """So long after a start or an end others may not have been told of it."""
+_KNOWN_S = 12.0
+"""So long after a pod was first wanted others may not have been told of it."""
+_READ_S = 20.0
+"""So long later an agent may read of it that is not told of changes: `fileCheckFrequency`."""
 _AGAIN_S = 10.0
 """So long after a call that is waited for it is looked at again."""
+
+
+class TakenUpSoon(Guarantee):
+    """Ours: whoever wants a pod sees that its node knows of it."""
+
+    words = "that a pod is wanted here is known soon, and told, where nothing goes wrong but kills"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._owed = Owed(environment)
+
+    def heard(self, event: Event, /) -> None:
+        """By then it was told of, unless it is gone."""
+        environment = self.environment
+        if not environment.only_ends:
+            return
+        if event.what is What.WANTED:
+            source = FILE if environment.is_static(event.uid) else API
+            waits_s = 0.0 if source in environment.reads.followed else _READ_S
+            self._owed.owe(event.at_s + _KNOWN_S + waits_s, event.uid)
+        for (uid,) in self._owed.overdue(event.at_s):
+            is_there = any(uid in pods for pods in environment.pods.values())
+            assert uid in environment.told or not is_there or uid in environment.deletions, (
+                f"{uid} is wanted for long, and nobody was told of it"
+            )
 
 
 class ToldInTime(Guarantee):

@@ -202,6 +202,8 @@ class Outages:
         record = attrs.evolve(box.record, id=made, attempt=attempt, created_unix_s=created_unix_s)
         self.excused |= {made, sandbox_id}
         self._containers.put(attrs.evolve(box, record=record))
+        if sandbox_id in self._containers.boxes_with:
+            self._containers.boxes_with[made] = self._containers.boxes_with[sandbox_id]
         self._happen(What.DOUBLED, made)
 
     def _happen(self, what: What, id_: str, name: str = "") -> None:

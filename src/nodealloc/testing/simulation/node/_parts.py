@@ -110,6 +110,10 @@ class AgentParts:
         """Limits pods; what nobody knows stays as it is until it is known what runs."""
         return was.cgroups(QosTree(self._ports.cgroups, TreeOptions(), clock=self.clock), watch)
 
+    def rounds(self, cgroups: CgroupPreparer, /) -> Driven:
+        """Tries again what failed of them."""
+        return cgroups.rounds(executor=self.executor, clock=self.clock)
+
     def limiting(self, cgroups: CgroupPreparer, /) -> Preparation:
         """A pod's cgroup as one of its preparations."""
         return Preparation(name="cgroups", why="whatever is started for a pod is limited", by=cgroups)

@@ -21,12 +21,13 @@ __all__ = [
     "NothingWithoutReason",
     "OneCopy",
     "OneDeadline",
-    "OneOfAName",
     "PortsOnce",
 ]
 
 _SLACK_S = 1.0
 """Seconds that a signal may come after its deadline."""
+_SEEN_S = 150.0
+"""So long after its start an agent may not have seen what somebody else started: its runtime was away."""
 _KEPT_S = 2.0
 """Of a grace so much at most is kept for who has not heard yet."""
 _EXACT_S = 0.1
@@ -314,13 +315,10 @@ class PortsOnce(Guarantee):
         """Nothing runs that has the ports of what starts."""
         pod = self.pod(event.uid) if event.what is What.STARTED else None
         mine = host_ports_of(pod) if pod is not None else frozenset[HostPort]()
+        away = self.environment.containers.late | self.environment.containers.strange
         for one in self.environment.containers.running if mine else ():
             other = self.pod(one.record.pod.uid)
-            if (
-                other is not None
-                and other is not pod
-                and one.record.id not in self.environment.containers.late
-            ):
+            if other is not None and other is not pod and one.record.id not in away:
                 both = mine & host_ports_of(other)
                 assert not both, (
                     f"{event.uid}/{event.name} starts with port {next(iter(both)).port} of the node, "
@@ -328,53 +326,26 @@ class PortsOnce(Guarantee):
                 )
 
 
-class OneOfAName(Guarantee):
-    """Guarantee 3, for static pods that follow each other under one name."""
-
-    words = "a pod begins when nothing runs, and nothing is mounted, of one that had its name before"
-
-    def heard(self, event: Event, /) -> None:
-        """A sandbox, or a start, has no namesake of which something is there."""
-        pod = self.pod(event.uid) if event.what in {What.STARTED, What.SANDBOX_MADE} else None
-        if pod is None:
-            return
-        others = {one.uid for one in self.environment.known.values() if one.name == pod.name} - {event.uid}
-        for uid in others:
-            left = self._left(uid)
-            assert not left, (
-                f"{event.what.value} of {event.uid}, and of {uid}, which had the name {pod.name} before, "
-                f"there is {left[0]}"
-            )
-
-    def _left(self, uid: str) -> list[str]:
-        containers = self.environment.containers
-        runs = [one for one in containers.running_of(uid) if one not in containers.late]
-        boxes = [
-            one.record.id
-            for one in containers.sandboxes
-            if one.record.pod.uid == uid and one.record.is_ready and one.record.id not in containers.late
-        ]
-        return [*runs, *boxes, *(key for key, owner in self.environment.volumes.mounts if owner == uid)]
-
-    def settled(self) -> None:
-        """By now who is in no source was told gone: nobody takes it for the one that has its name."""
-        wanted = {uid for pods in self.environment.pods.values() for uid in pods}
-        for uid in self.environment.told.keys() - wanted - self.environment.gone:
-            raise AssertionError(f"no source has {uid} any more, and nobody says that it is gone")
-
-
 class NothingAfterwards(Guarantee):
     """Guarantee 11."""
 
     words = "when a pod is told gone nothing of it runs, and nothing ever starts again"
 
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._intruded_s: dict[str, float] = {}
+
     def heard(self, event: Event, /) -> None:
         """Nothing runs when it is told gone, nor starts afterwards."""
+        if event.what is What.INTRUDED:
+            self._intruded_s[event.id] = event.at_s
         if event.what is What.GONE:
             runs = [
                 one.record.id
                 for one in self.environment.containers.running
                 if one.record.pod.uid == event.uid
+                # What somebody else started in a pod that was over may not have been seen yet.
+                and event.at_s - self._intruded_s.get(one.record.id, -_SEEN_S) >= _SEEN_S
             ]
             assert not runs, f"{event.uid} is told gone while {', '.join(runs)} runs"
         if event.what is What.STARTED:

@@ -27,6 +27,7 @@ from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._guarantees import GUARANTEES
 from nodealloc.testing.simulation.node._kill_moments import KillMoments
+from nodealloc.testing.simulation.node._manifest_users import ManifestUsers
 from nodealloc.testing.simulation.node._ports import NodePorts, SimulatedRuntime
 from nodealloc.testing.simulation.node._sources import SimulatedSink, SimulatedSource
 from nodealloc.testing.simulation.node._users import Users
@@ -132,6 +133,7 @@ class NodeSimulation:
         self._users = Users(
             self.environment, chance.rng, device_pods=self.seeds.device_pods, hooks=self.seeds.hooks
         )
+        self._manifests = ManifestUsers(self.environment, self._users)
         self._editors = Editors(self.environment, self._users.found)
         self.environment.only_hangs = all(_HANGS.search(one) or one in ORDINARY for one in self.seeds.odds)
         self.environment.only_ends = all(one in _ENDS or one in ORDINARY for one in self.seeds.odds)
@@ -178,6 +180,7 @@ class NodeSimulation:
 
     def _live(self) -> Report:
         self.simulation.run(self.seeds.operations)
+        self._users.revive(self.simulation.chance.rng)
         self._users.calm()
         self._editors.calm()
         if "second sandbox is ready" in self.seeds.odds:
@@ -229,6 +232,7 @@ class NodeSimulation:
 
     def _act(self) -> None:
         environment, users, editors = self.environment, self._users, self._editors
+        manifests = self._manifests
 
         def act(every_s: float, call: Callable[[Random], object]) -> None:
             self.simulation.act(every_s, lambda rng: None if environment.is_calm else call(rng))
@@ -241,8 +245,10 @@ class NodeSimulation:
             act(3.0, users.roll)
             act(1.0, users.hasten)
             act(120.0, users.force)
-            act(60.0, users.replace)
-            act(15.0, users.put_back)
+            act(60.0, manifests.replace)
+            act(15.0, manifests.put_back)
+            act(25.0, manifests.twin)
+            act(20.0, manifests.part)
             act(30.0, editors.edit)
             act(6.0, editors.correct)
             act(40.0, editors.part_with)
@@ -253,6 +259,7 @@ class NodeSimulation:
             act(20.0, users.crash_one)
             act(25.0, users.sicken)
             act(90.0, users.intrude)
+            act(60.0, users.revive)
         if "killed" in self.seeds.odds:
             act(4.0, self._kill_at_work)
             act(1.0, self._kill_in_hook)

@@ -232,6 +232,8 @@ class SameEnd(Guarantee):
     def settled(self) -> None:
         """Each wanted pod runs as its policy says; nothing else runs."""
         wanted = {uid: pod for pods in self.environment.pods.values() for uid, pod in pods.items()}
+        # Of two of a name the second one is no pod of this node before the first one's manifest is gone.
+        wanted = {uid: pod for uid, pod in wanted.items() if not self.environment.is_held_back(uid)}
         for one in self.environment.containers.running:
             uid = one.record.pod.uid
             assert uid in wanted, f"{uid}/{one.record.name} runs, and nobody wants it"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 from nodealloc.podfacts import PodIdentity
@@ -21,10 +20,11 @@ from nodealloc.testing.simulation.node._pods import (
 )
 from nodealloc.testing.simulation.node._resources import OF_EACH_NODE
 
-__all__ = ["Users"]
+__all__ = ["KNOWN_S", "MOST_PODS", "Users"]
 
-_MOST_PODS = 8
-_KNOWN_S = 3.0
+MOST_PODS = 8
+"""So many at most are wanted at a time."""
+KNOWN_S = 3.0
 """So long after it has read that a pod is to go an agent has remembered that, whatever becomes of it."""
 _ROLLS, _ROLLED_S = 0.25, 20
 """So often a pod is replaced where it could be, and so many seconds it has to end."""
@@ -88,10 +88,10 @@ class Users:
 
     def add(self, rng: random.Random) -> None:
         """Somebody wants another pod."""
-        if sum(map(len, self._environment.pods.values())) >= _MOST_PODS:
+        if sum(map(len, self._environment.pods.values())) >= MOST_PODS:
             return
         source = FILE if rng.random() < 0.3 else API
-        self._environment.want(source, self._random(rng, source))
+        self._environment.want(source, self.another(rng, source))
 
     def roll(self, rng: random.Random) -> None:
         """Somebody asks a pod to end, and while it does wants another one, for all CPUs that are left.
@@ -107,7 +107,7 @@ class Users:
             self._rolled = rng.choice(runs) if runs and rng.random() < _ROLLS else ""
             if self._rolled:
                 environment.ask_to_end(self._rolled, _ROLLED_S)
-        elif environment.awake_s - environment.reads.ends_s.get(self._rolled, environment.awake_s) > _KNOWN_S:
+        elif environment.awake_s - environment.reads.ends_s.get(self._rolled, environment.awake_s) > KNOWN_S:
             ports = self._ports(self._rolled)
             self._rolled = ""
             left = environment.room[0] - sum(
@@ -185,42 +185,8 @@ class Users:
                 self._environment.delete(uid, float(pod.termination_grace_period_seconds))
             self._environment.let_go(uid)
 
-    def replace(self, rng: random.Random) -> None:
-        """A static pod is edited: another pod under the same name."""
-        # Of one that somebody else ran before, and that was never told of, nobody knows that it is static.
-        uids = [
-            uid
-            for uid in self._environment.pods[FILE]
-            if uid not in self.found or uid in self._environment.told
-        ]
-        if uids:
-            uid = rng.choice(uids)
-            pod = self._environment.known[uid]
-            self._environment.delete(uid, float(pod.termination_grace_period_seconds))
-            self._environment.let_go(uid)
-            self._environment.want(FILE, self._random(rng, FILE, pod.name))
-
-    def put_back(self, rng: random.Random) -> None:
-        """A manifest that was taken away is there again, word for word: another pod."""
-        environment = self._environment
-        names = {pod.name for pod in environment.pods[FILE].values()}
-        newest = {
-            pod.name: uid
-            for uid, pod in environment.known.items()
-            if uid in environment.deletions and environment.is_static(uid)
-        }
-        uids = [uid for name, uid in newest.items() if name not in names and self._is_seen_gone(uid)]
-        if uids and sum(map(len, environment.pods.values())) < _MOST_PODS:
-            environment.want(FILE, environment.manifests.put_back(environment.known[rng.choice(uids)]))
-
-    def _is_seen_gone(self, uid: str) -> bool:
-        """Whether the agent has read that its manifest was there and is no more, and remembers both."""
-        environment, reads = self._environment, self._environment.reads
-        read_s = reads.ends_s.get(uid, -math.inf)
-        is_read = read_s > reads.alive_since_s and environment.awake_s - read_s > _KNOWN_S
-        return uid in environment.told and environment.reads_once and is_read
-
-    def _random(self, rng: random.Random, source: str, name: str = "") -> Pod:
+    def another(self, rng: random.Random, source: str, name: str = "") -> Pod:
+        """A pod that somebody may want, under a name of its own or under this one."""
         self._number += 1
         name, uid = name or f"pod-{self._number}", f"uid-{self._number}"
         return random_pod(
@@ -241,6 +207,17 @@ class Users:
             uid = f"stray-{self._number}"
             pod = PodIdentity(uid=uid, name=uid, namespace="sim")
         self._environment.containers.intrude(pod, f"strange-{self._number}")
+
+    def revive(self, rng: random.Random) -> None:
+        """Somebody starts a container by hand in a pod that is over, and that its source keeps."""
+        environment = self._environment
+        told = environment.told
+        over = [uid for uid in environment.pods[API] if uid in told and told[uid].is_terminal]
+        over = [uid for uid in over if uid not in environment.deletions]
+        if over:
+            self._number += 1
+            pod = PodIdentity.of(environment.known[rng.choice(over)])
+            environment.containers.intrude(pod, f"strange-{self._number}")
 
     def load(self, rng: random.Random) -> None:
         """Somebody puts an image on the node that is never fetched and that a pod waits for."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from nodealloc.podfacts import ContainerTerminated, ContainerWaiting, Exited, PodStatus
 from nodealloc.podspec import Container, Pod, RestartPolicy
 from nodealloc.testing.simulation.node._environment import Environment
@@ -11,7 +9,7 @@ from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._resources import RESOURCES
 
-__all__ = ["OneSandbox", "WantedRuns"]
+__all__ = ["OneSandbox", "OverIsOver", "WantedRuns"]
 
 _ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons to wait of a container that nothing is wrong with."""
@@ -36,7 +34,6 @@ class WantedRuns(Guarantee):
     def settled(self) -> None:
         """By now everybody is there."""
         environment = self.environment
-        names = Counter(pod.name for pods in environment.pods.values() for pod in pods.values())
         for pods in environment.pods.values():
             for uid, pod in pods.items():
                 told = environment.told.get(uid)
@@ -44,7 +41,7 @@ class WantedRuns(Guarantee):
                 if is_over or (told is not None and told.is_terminal):
                     continue
                 # Others may have what it waits for: a name, or devices that are ill.
-                may_wait = names[pod.name] > 1 or _has_devices(pod)
+                may_wait = environment.is_held_back(uid) or _has_devices(pod)
                 assert uid in self._boxed or may_wait, f"{uid} is wanted, and never had a sandbox"
                 if uid in self._boxed:
                     self._runs(pod, told)
@@ -95,3 +92,17 @@ class OneSandbox(Guarantee):
         for each in containers.running:
             uid, box = each.record.pod.uid, each.record.sandbox_id
             assert box in ready.get(uid, ()), f"{uid}/{each.record.name} runs in {box}, which is not ready"
+
+
+class OverIsOver(Guarantee):
+    """Guarantee 11, for a pod that its source keeps: a call that nobody waits for may come after its end."""
+
+    words = "when all is quiet nothing runs of a pod that was told to be over, however late it started"
+
+    def settled(self) -> None:
+        """By now whatever came late was ended."""
+        for one in self.environment.containers.running:
+            uid, told = one.record.pod.uid, self.environment.told.get(one.record.pod.uid)
+            assert told is None or not told.is_terminal, (
+                f"{uid} was told to be over, and {one.record.name} of it runs"
+            )

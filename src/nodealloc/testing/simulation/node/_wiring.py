@@ -134,6 +134,7 @@ def _wire(
         watch,
         probing,
         *drives_plugins,
+        on.rounds(cgroups),
         lives=lives,
         probing=probing,
         status=_status(ports, on, facts, store, was, parts=(probing.verdicts, sources.pods), told=told),

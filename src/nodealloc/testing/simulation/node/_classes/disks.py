@@ -1,4 +1,4 @@
-"""The disk of the store fails, fills and tears what is written; mounts fail and are slow.
+"""The disk of the store fails, fills and tears what is written; mounts and cgroups fail.
 
 Faults that may strike, with their odds below:
 
@@ -6,6 +6,9 @@ Faults that may strike, with their odds below:
 - `disk is full`
 - `write is short`
 - `mount fails`
+- `cgroup cannot be made`
+- `cgroup write fails`
+- `cgroup cannot be removed`
 - `mount is slow`
 - `killed before a call`
 """
@@ -18,11 +21,14 @@ __all__ = ["DISKS"]
 
 DISKS = SeedClass(
     name="disks",
-    about="The disk of the store fails, fills and tears what is written; mounts fail and are slow.",
+    about="The disk of the store fails, fills and tears what is written; mounts and cgroups fail.",
     odds={
         "disk fails": 0.005,
         "disk is full": 0.005,
         "write is short": 0.01,
+        "cgroup cannot be made": 0.1,
+        "cgroup write fails": 0.15,
+        "cgroup cannot be removed": 0.2,
         "mount fails": 0.1,
         "mount is slow": 0.05,
         "killed before a call": 0.003,

@@ -32,6 +32,9 @@ Faults that may strike, with their odds below:
 - `container vanishes`
 - `runtime forgets an end`
 - `mount fails`
+- `cgroup cannot be made`
+- `cgroup write fails`
+- `cgroup cannot be removed`
 - `mount is slow`
 - `mount hangs`
 - `executor refuses`
@@ -84,6 +87,9 @@ EVERYTHING = SeedClass(
         "runtime restarts": 0.002,
         "container vanishes": 0.03,
         "runtime forgets an end": 0.002,
+        "cgroup cannot be made": 0.02,
+        "cgroup write fails": 0.03,
+        "cgroup cannot be removed": 0.04,
         "mount fails": 0.02,
         "mount is slow": 0.02,
         "mount hangs": 0.002,
