@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import addresses
 from nodealloc._error_words import error_words
 from nodealloc._redirects import FOLLOWED, MOST_REQUESTS, Target, is_whole_url
 from nodealloc._request_paths import path_of
@@ -55,11 +56,15 @@ class ContainerHooks:
         commands: Runs commands in containers.
         node_ip: Where a pod with the node's network is asked that names no host; "" where nobody knows.
 
+    Raises:
+        ConfigurationError: `node_ip` is no IP address.
+
     Source: kubelet ``lifecycle/handlers.go``.
     """
 
     @typed
     def __init__(self, commands: CommandRunner, /, *, node_ip: str = "") -> None:
+        addresses("ContainerHooks: node_ip", [node_ip] if node_ip else [])
         self._commands = commands
         self._node_ip = node_ip
 

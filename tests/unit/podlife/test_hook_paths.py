@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.podlife import ContainerHooks, HookCall
 from nodealloc.podspec import Container, HttpGetAction, LifecycleHandler, Pod
 from nodealloc.runtime import PodReport
@@ -85,6 +86,12 @@ def test_a_pod_with_the_nodes_network_is_reached_at_the_node(port: int, node_ip:
     hooks = ContainerHooks(FakeContainerRuntime(), node_ip=node_ip)
     assert said in hooks.run_hook(call, ManualCancel())
     assert Server.asked == (["/"] if node_ip else [])
+
+
+def test_a_node_that_has_no_such_address_is_refused_as_it_is_said() -> None:
+    """It had been the fault of the first hook that asked there."""
+    with pytest.raises(ConfigurationError, match="ContainerHooks: node_ip: expected an IP address"):
+        ContainerHooks(FakeContainerRuntime(), node_ip="eth0")
 
 
 @pytest.fixture
