@@ -128,6 +128,16 @@ class Definitions:
         had = resized.get(record.id) or record.annotations.get(RESOURCES_ANNOTATION) or wanted
         return had != wanted
 
+    def resizing(self, record: ContainerRecord, resized: Mapping[str, str] = _NOTHING, /) -> str:
+        """What a container may have been given while a call that resizes it has not come back.
+
+        Equal to nothing that is wanted: until a call has come back well it is resized, to whatever is
+        wanted by then.
+        """
+        had = _parsed(resized.get(record.id) or record.annotations.get(RESOURCES_ANNOTATION, ""))
+        wanted = _parsed(self.resources.get(record.name, ""))
+        return _text({**had, **wanted, _UNSURE: ""})
+
     def freed(self, record: ContainerRecord, resized: Mapping[str, str] = _NOTHING, /) -> frozenset[str]:
         """Resources that a container was limited in, as far as anybody knows, and is no more."""
         had = _parsed(resized.get(record.id) or record.annotations.get(RESOURCES_ANNOTATION, ""))
@@ -191,8 +201,17 @@ def _are_other(had: str | None, wanted: str | None) -> bool:
 
 def _resources_text(container: Container) -> str:
     both = (("limits", container.limits), ("requests", container.requests))
-    said = {f"{kind} {name}": str(amount) for kind, amounts in both for name, amount in amounts.items()}
+    return _text(
+        {f"{kind} {name}": str(amount) for kind, amounts in both for name, amount in amounts.items()}
+    )
+
+
+def _text(said: Mapping[str, str]) -> str:
     return json.dumps(said, sort_keys=True, separators=(",", ":"))
+
+
+_UNSURE: Final = "unsure"
+"""Stands among amounts of which nobody knows whether they were given."""
 
 
 def _parsed(text: str) -> Mapping[str, str]:

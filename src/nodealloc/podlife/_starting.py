@@ -158,9 +158,14 @@ def starts(
     return record, tuple(steps)
 
 
-def resizes(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[Step[Detail], ...]:
-    """Give containers that run the resources that they are to have now."""
+def resizes(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[PodRecord, tuple[Step[Detail], ...]]:
+    """Give containers that run the resources that they are to have now.
+
+    That this was begun is remembered first: an edit that comes before anybody knows whether it was done
+    may ask for what they had.
+    """
     steps: list[Step[Detail]] = []
+    resized = record.resized
     definitions = record.definitions or Definitions.of(record.pod)
     for one in plan.steps:
         newest = turn.observed.report.newest(one.name) if one.resize else None
@@ -176,7 +181,10 @@ def resizes(turn: Turn, record: PodRecord, plan: PodPlan) -> tuple[Step[Detail],
                 deadline_s=turn.policy.call_s,
             )
         )
-    return tuple(steps)
+        unsure = definitions.resizing(newest.record, record.resized)
+        if resized.get(cid) != unsure:
+            resized = extended(resized, cid, unsure)
+    return record if resized is record.resized else record.but(resized=resized), tuple(steps)
 
 
 def _post_start(turn: Turn, record: PodRecord) -> tuple[Step[Detail], ...]:

@@ -113,7 +113,8 @@ def _begun(
     if plan.ends:
         return (record, ()) if turn.observed.running else in_new_sandbox(turn, record, plan)
     record, more = _starts(turn, record, plan, to_stop, bound)
-    return record, (*more, *resizes(turn, record, plan))
+    record, resized = resizes(turn, record, plan)
+    return record, (*more, *resized)
 
 
 def _bound(turn: Turn, record: PodRecord) -> Decided | None:

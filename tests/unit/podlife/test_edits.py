@@ -35,7 +35,7 @@ from nodealloc.podspec import (
 )
 from nodealloc.podspec._network import HostAlias
 from nodealloc.podspec._variables import NameRef
-from nodealloc.runtime import ContainerConfig, RuntimeUnavailableError
+from nodealloc.runtime import ContainerConfig, LinuxResources, RuntimeUnavailableError
 from nodealloc.testing.podlife import FakeEnvironment, FakePreparer
 from nodealloc.verdicts import Admitted, NotYet
 from tests.unit.podlife_node import Node, pod
@@ -141,6 +141,32 @@ def test_a_runtime_that_cannot_change_limits_now_is_asked_again() -> None:
     here.lives.put(sized(300))
     here.after(30)
     assert (quota(here), here.running()) == (30_000, ["app#0"])
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["the answer is lost", "the agent is killed"])
+def test_limits_that_nobody_knows_to_be_given_are_taken_back_by_another_edit(is_killed: bool) -> None:
+    """The container was given more, nobody heard of that, and it is to have what it was made with."""
+    here = node()
+    update = here.runtime.update_container
+
+    def lost(container_id: str, resources: LinuxResources, /) -> None:
+        update(container_id, resources)
+        raise RuntimeUnavailableError("UpdateContainerResources", "away")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(here.runtime, "update_container", lost)
+        here.lives.put(sized(300))
+        here.after(0.1)
+    assert quota(here) == 30_000
+    if is_killed:
+        here.kill_agent()
+    here.lives.put(sized(200))
+    here.lives.heard()
+    here.after(10)
+    assert (quota(here), here.running()) == (20_000, ["app#0"])
+    calls = updates(here)
+    here.after(10)
+    assert updates(here) == calls
 
 
 def test_another_environment_makes_the_container_anew() -> None:
