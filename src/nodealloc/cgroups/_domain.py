@@ -212,7 +212,7 @@ class Cgroups:
             raise
         except LimitRefusedError as refused:
             if not (task.is_known and self._lowers_quota(name, change, refused)):
-                if self._driver.read(name) is None:
+                if name == self._root or name in self._classes or self._driver.read(name) is None:
                     raise
                 # It is there, and which limits it has is not known: it goes when nobody wants it any more.
                 return Failed(refused, known=Result(applied=Limits()))

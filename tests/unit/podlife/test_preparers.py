@@ -305,6 +305,23 @@ def test_a_cgroup_that_was_made_and_not_limited_goes_with_its_pod() -> None:
     assert web not in driver.tree
 
 
+def test_a_class_that_was_made_and_not_prepared_holds_its_pods_back() -> None:
+    """It asks for no limit, so that it passed for done, and pods came in whose cgroups were not there."""
+    driver = Failing(running=())
+    driver.refuses, web = CgroupName.of("kubepods"), CgroupName.of("kubepods", "burstable", "podweb")
+    driver.half = True
+    clock = VirtualClock()
+    cgroups = CgroupPreparer(QosTree(driver, TreeOptions(), clock=clock), (), lambda: ())
+    for _ in range(2):
+        answer = cgroups.make_ready(WEB, NOW)
+        assert isinstance(answer, NotYet)
+        assert answer.blocker == "cgroups"
+    driver.refuses = None
+    clock.advance(60.0)
+    assert isinstance(cgroups.make_ready(WEB, NOW), Provided)
+    assert web in driver.tree
+
+
 class HalfWritten(FakeCgroups):
     """Pods' cgroups are made, and take no limit."""
 
@@ -321,10 +338,13 @@ class Failing(FakeCgroups):
     """One cgroup is neither written nor removed."""
 
     refuses: CgroupName | None = None
+    half = False
 
     def apply(self, name: CgroupName, limits: Limits, /) -> None:
-        """Refused for that one."""
+        """Refused for that one, once it is there where that is by halves."""
         if name == self.refuses:
+            if self.half:
+                super().apply(name, Limits())
             raise LimitRefusedError(name, f"{name.path()}/cpu.weight", "1", errno.EBUSY)
         super().apply(name, limits)
 
