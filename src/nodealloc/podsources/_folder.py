@@ -102,6 +102,7 @@ class FolderSource:
         self._files: dict[str, _File] = {}
         self._names = None if rules.keeps_known else NamesByFiles(unreadable_s)
         self._count = 0
+        self._beyond: frozenset[str] = frozenset()
         self._began_s: float | None = None
         self._is_synced = False
 
@@ -140,12 +141,15 @@ class FolderSource:
             faults=tuple(faults),
             gone=gone,
             leaving=self._leaving(),
+            places=self._places(pods),
+            unread=self._unread(),
             is_synced=not is_unsaid,
             again_after_s=min(soon, default=None),
         )
 
     def _listed(self, faults: list[SourceFault]) -> list[str] | None:
         """Names of the files to look at; None where there is no folder."""
+        self._beyond = frozenset()
         try:
             names = self._names_there()
         except FileNotFoundError:
@@ -155,6 +159,7 @@ class FolderSource:
             what = f"{len(names)} files, {_MOST_FILES} are read; take some away"
             faults.append(SourceFault(where=str(self._folder), what=what))
             names.sort(key=lambda one: one not in self._files)  # those that are known go on
+            self._beyond = frozenset(names[_MOST_FILES:])
             names = sorted(names[:_MOST_FILES])
         if not self._files:  # which of two twins was first, only their files know
             names.sort(key=self._changed_s)
@@ -306,6 +311,21 @@ class FolderSource:
     def _leaving(self) -> frozenset[str]:
         away = [one for one in self._files.values() if one.away_since_s is not None]
         return frozenset(one.pod.full_name for one in away if one.pod is not None)
+
+    def _places(self, pods: list[Pod]) -> dict[str, str]:
+        told = {id(pod) for pod in pods}
+        files = [(name, one.pod) for name, one in self._files.items() if one.pod is not None]
+        return {pod.full_name: _printable(name) for name, pod in files if id(pod) in told}
+
+    def _unread(self) -> frozenset[str]:
+        """Files that are there and gave no pod since the beginning: an earlier process may have read them.
+
+        A kubelet's pods end by such a file.
+        """
+        if not self._rules.keeps_unreadable:
+            return frozenset()
+        unread = [name for name, one in self._files.items() if one.pod is None and one.away_since_s is None]
+        return frozenset(_printable(name) for name in (*unread, *self._beyond))
 
     def _hear(self, pod: Pod | None, file: str) -> None:
         if self._names is not None and pod is not None:
