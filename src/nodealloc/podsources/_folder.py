@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -22,6 +23,24 @@ from nodealloc.podspec import Pod
 
 __all__ = ["FolderSource"]
 
+_REMEDIES: Final = {
+    **dict.fromkeys((errno.ENOENT, errno.ELOOP, errno.ENOTDIR), "mend the link, or take it away"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "mend its rights, or take it away"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "let this process open more files"),
+    **dict.fromkeys(
+        (
+            errno.EIO,
+            errno.ESTALE,
+            errno.ENOTCONN,
+            errno.ETIMEDOUT,
+            errno.EHOSTDOWN,
+            errno.ENODEV,
+            errno.ENXIO,
+        ),
+        "look at the disk, or at the server that it is on, and mount it anew",
+    ),
+}
+"""What to do about a file that cannot be read."""
 _MOST_FILES: Final = 10_000
 _FIRST_S: Final = 10.0
 """How long the first reading waits for files that are being written; some never stand still."""
@@ -110,8 +129,8 @@ class FolderSource:
         """See `Source`.
 
         Raises:
-            OSError: The folder is there and cannot be listed, or is neither folder nor file; its pods
-                stay as they are.
+            OSError: The folder is there and cannot be listed, is neither folder nor file, or is a link
+                that leads nowhere; its pods stay as they are.
         """
         now_s = self._clock.monotonic_s()
         if self._began_s is None:
@@ -169,9 +188,17 @@ class FolderSource:
         self._at, self._is_file = os.fspath(self._folder), False
         try:
             return sorted(one for one in os.listdir(self._at) if one[0] != ".")  # noqa: PTH208 - names
-        except NotADirectoryError:
+        except NotADirectoryError as error:
             if not stat.S_ISREG(self._folder.stat().st_mode):
-                raise
+                what = "no folder, and no file; give the folder of manifests, or one manifest"
+                raise NotADirectoryError(f"{self._folder}: {what}") from error
+        except OSError as error:
+            # Behind it is what is not mounted, not a folder without manifests.
+            is_link = error.errno in {errno.ENOENT, errno.ELOOP} and self._folder.is_symlink()
+            if is_link and self._rules.keeps_unreadable:
+                what = "a link that leads nowhere; mend it, or mount what it leads to"
+                raise OSError(f"{self._folder}: {what}") from error
+            raise
         self._at, self._is_file = os.fspath(self._folder.parent), True
         return [self._folder.name]
 
@@ -382,4 +409,4 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 def _remedy(error: OSError) -> str:
     reason = os.strerror(error.errno) if error.errno else str(error)
-    return f"cannot be read ({reason}); mend the link, its rights, or take it away"
+    return f"cannot be read ({reason}); {_REMEDIES.get(error.errno or 0, 'mend it, or take it away')}"
