@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc import _plain_file
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podsources import KUBELET, Editions, FolderSource, PodSources, Reading, Rules
 from nodealloc.podspec import Pod
@@ -71,12 +70,12 @@ def _dangling(path: Path, _monkeypatch: pytest.MonkeyPatch) -> None:
 def _failing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
-    def fail(name: str, *rest: int, **more: int | None) -> int:
+    def fail(name: str, flags: int, *, dir_fd: int | None = None) -> int:
         if Path(name).name == path.name:
             raise OSError(5, "Input/output error", name)
-        return real(name, *rest, **more)
+        return real(name, flags, dir_fd=dir_fd)
 
-    monkeypatch.setattr(_plain_file.os, "open", fail)
+    monkeypatch.setattr("nodealloc._plain_file.os.open", fail)
 
 
 @pytest.mark.parametrize("spoil", [_junk, _dangling, _failing])
