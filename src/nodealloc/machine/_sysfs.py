@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nodealloc import _attrs as attrs
+from nodealloc._not_now import NOT_NOW
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.idset import MAX_ID, bits, format_list, parse_list
 from nodealloc.machine._errors import MachineUnreadableError
@@ -77,25 +77,9 @@ class Notes:
         )
 
 
-_NOT_NOW: Final = frozenset(
-    {
-        errno.EIO,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOMEM,
-        errno.ESTALE,
-        errno.ENOTCONN,
-        errno.ETIMEDOUT,
-        errno.EHOSTDOWN,
-        errno.ESHUTDOWN,
-    }
-)
-"""What says nothing of a file: that it is there, and what is in it, may be heard at the next try."""
-
-
 def check_now(error: OSError, path: str) -> None:
     """Raise `MachineUnreadableError` for an error that says nothing of what stands at a path."""
-    if error.errno in _NOT_NOW:
+    if error.errno in NOT_NOW:
         raise MachineUnreadableError(path, os.strerror(error.errno)) from error
 
 

@@ -1,0 +1,42 @@
+"""What the kernel does not say of a cgroup: nobody takes it for empty."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from nodealloc.cgroups import CgroupFs, CgroupMount, CgroupName, Layout
+from nodealloc.cgroups._files import KernelFiles
+
+POD = CgroupName.parse("/kubepods/pod1")
+
+
+class Failing(KernelFiles):
+    """Reads no list of processes."""
+
+    number = errno.EIO
+
+    def read(self, path: str, /) -> str | None:
+        """As the kernel does, but for one file."""
+        if path.endswith("/cgroup.procs"):
+            raise OSError(self.number, os.strerror(self.number), path)
+        return super().read(path)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM, errno.EMFILE])
+def test_a_cgroup_whose_processes_nobody_can_read_is_not_without_any(tmp_path: Path, number: int) -> None:
+    """Whoever wants them ended, or the cgroup gone, hears of it: it was said to hold none."""
+    files, place = Failing(), tmp_path / "kubepods" / "pod1"
+    files.number = number
+    (place / "inner").mkdir(parents=True)
+    layout = Layout(mounts=(CgroupMount(version=2, path=str(tmp_path), controllers=()),))
+    driver = CgroupFs(layout, files=files)
+    for call in (driver.pids, driver.kill, driver.remove):
+        with pytest.raises(OSError, match=os.strerror(number)):
+            call(POD)
+    assert (place / "inner").is_dir()
+    files.number = errno.EOPNOTSUPP
+    assert driver.pids(POD) == frozenset(), "a threaded cgroup lists its processes further up"
