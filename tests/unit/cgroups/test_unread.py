@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from nodealloc.cgroups import CgroupFs, CgroupMount, CgroupName, Layout
+from nodealloc.cgroups import CgroupBusyError, CgroupFs, CgroupMount, CgroupName, Layout, Limits, stand_in
 from nodealloc.cgroups._files import KernelFiles
 
 POD = CgroupName.parse("/kubepods/pod1")
@@ -40,3 +41,31 @@ def test_a_cgroup_whose_processes_nobody_can_read_is_not_without_any(tmp_path: P
     assert (place / "inner").is_dir()
     files.number = errno.EOPNOTSUPP
     assert driver.pids(POD) == frozenset(), "a threaded cgroup lists its processes further up"
+
+
+def test_a_process_of_a_stand_in_that_nobody_can_read_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cgroup is not removed while too many files are open: who is in it may run on."""
+    driver, real = stand_in(tmp_path), Path.read_text
+    driver.apply(POD.parent, Limits())
+    driver.apply(POD, Limits())
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            driver.attach(POD, process.pid)
+
+            def fail(self: Path, *given: str, **more: str) -> str:
+                if self.name == "stat":
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(self))
+                return real(self, *given, **more)
+
+            with monkeypatch.context() as failing:
+                failing.setattr(Path, "read_text", fail)
+                assert driver.pids(POD) == {process.pid}
+                with pytest.raises(CgroupBusyError):
+                    driver.remove(POD)
+            assert driver.exists(POD)
+        finally:
+            process.kill()
+    driver.remove(POD)
+    assert not driver.exists(POD)
