@@ -223,6 +223,7 @@ class _Parts:
             node_name=self.plan.view.name,
             editions=self.was.editions,
             remember=remembering_editions(self.place.store),
+            known=self.was.pods,
             others=self.place.others,
             wakers=wakers,
             rules=self.rules.sources,

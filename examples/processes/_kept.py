@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import attrs
 import cattrs
@@ -34,6 +35,8 @@ __all__ = [
 
 SOCKET = "keeper.sock"
 """Where the keeper answers, below the folder."""
+
+_NOT_NOW: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 T = TypeVar("T")
 
@@ -260,10 +263,16 @@ def start_ticks(pid: int, /) -> int:
 
 
 def stat_fields(pid: int, /) -> list[str]:
-    """`/proc/PID/stat` from the state on; empty for a process that is gone."""
+    """`/proc/PID/stat` from the state on; empty for a process that is gone, or may not be seen.
+
+    Raises:
+        OSError: Nobody knows, as where too many files are open: it may run, and none may start in its place.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
+    except OSError as error:
+        if error.errno in _NOT_NOW:
+            raise
         return []
     return text.rpartition(")")[2].split()
 

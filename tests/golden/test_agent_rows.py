@@ -78,6 +78,7 @@ def test_every_row_is_read_and_written_as_it_was(was: Remembered) -> None:
         added = {name: now["value"].pop(name) for name in now["value"].keys() - before["value"].keys()}
         assert not any(added.values()), key
         assert is_alike(before["value"], now["value"]), key
+    assert {uid: pod.uid for uid, pod in was.pods.items()} == {uid: uid for uid in was.lives}
 
 
 def test_every_pod_is_where_it_was(was: Remembered) -> None:

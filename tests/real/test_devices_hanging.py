@@ -1,4 +1,4 @@
-"""Plugins that hang in `Allocate`, over real sockets: who is no longer wanted waits for none of them."""
+"""Plugins that hang, over real sockets: who is no longer wanted waits for none of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.agent import DevicePreparer
+from nodealloc.agent import AGENT_FORMATS, DevicePreparer, GrantedConfiguration
+from nodealloc.checkpoint import MemoryStore
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import Capacity, DeviceAllocator, DeviceLedger, Launch
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.dsw_asw import Group
+from nodealloc.machine import machine_from_text
+from nodealloc.node import NodeAllocator
 from nodealloc.podlife import PodLives, Preparation
 from nodealloc.podspec import Container, Pod, Quantity
 from nodealloc.runtime import RuntimeWatch
@@ -23,7 +27,7 @@ from nodealloc.testing.devices import PluginProcess, wait_until
 from nodealloc.testing.dsw_asw import ManualCancel
 from nodealloc.testing.podlife import PlainConfiguration
 from nodealloc.testing.runtime import FakeContainerRuntime
-from nodealloc.topology import Claim, Owner, TopologyHint
+from nodealloc.topology import Claim, Owner, Snapshot, TopologyHint
 
 pytestmark = pytest.mark.real
 
@@ -98,19 +102,27 @@ def test_a_call_that_hangs_ends_when_nobody_wants_it(
     assert isinstance(plugins.launch(OWNER), Launch)
 
 
+@pytest.mark.parametrize("call", ["Allocate", "PreStartContainer"])
 def test_a_pod_that_is_deleted_waits_for_no_plugin(
-    place: Path, ledger: DeviceLedger, plugins: DevicePlugins
+    place: Path, ledger: DeviceLedger, plugins: DevicePlugins, call: str
 ) -> None:
     """It is gone long before the call would have ended by itself."""
+    machine = machine_from_text("4 cores")
+    snapshot = Snapshot.of(machine, allocators=[CpuAllocator.of(machine, reserved=1)])
+    node = NodeAllocator(snapshot, MemoryStore(AGENT_FORMATS))
+    node.start()
     runtime = FakeContainerRuntime()
     watch = RuntimeWatch(runtime)
     preparing = Preparation(name="devices", why="plugins allocate first", by=DevicePreparer(plugins))
-    lives = PodLives(runtime, watch=watch, configuring=PlainConfiguration(), preparations=[preparing])
-    with PluginProcess("--directory", str(place), "--devices", "4", "--hang", "Allocate") as hanging:
+    inner = GrantedConfiguration(whole=PlainConfiguration(), node=node, plugins=plugins)
+    granting = GrantedConfiguration(whole=inner, node=node)  # one that only hands on what it is asked
+    lives = PodLives(runtime, watch=watch, configuring=granting, preparations=[preparing])
+    options = ("--directory", str(place), "--devices", "4", "--pre-start", "--hang", call)
+    with PluginProcess(*options) as hanging:
         granted(ledger, plugins)
         with Group(watch, lives):
             lives.heard()
             lives.put(Pod(uid="u", name="u", containers=(Container(name="app", image="busybox"),)))
-            wait_until(lambda: ("called", "Allocate") in hanging.events)
+            wait_until(lambda: ("called", call) in hanging.events)
             lives.remove("u")
             wait_until(lambda: not lives.pods.snapshot(), what="the end of the pod")

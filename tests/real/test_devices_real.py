@@ -590,7 +590,7 @@ def test_connections_keep_their_promises(place: Path) -> None:
     server = DevicePluginServer(GPU, (), place / "check.sock")
 
     def hang() -> None:
-        server.behaviour = Behaviour(hang=frozenset({"Allocate"}))
+        server.behaviour = Behaviour(hang=frozenset({"Allocate", "PreStartContainer"}))
 
     def real(devices: Sequence[Device]) -> tuple[PluginConnection, object, object]:
         server.set_devices(tuple(devices))

@@ -215,3 +215,42 @@ def test_two_hundred_restarts(machine: Machine) -> None:
     live(machine, restarts, random.Random(2))
     assert machine.grants > restarts // 4, "there was nothing to lose"
     check_end(machine)
+
+
+def test_a_plugin_waits_where_a_file_stands_in_the_place_of_its_folder(tmp_path: Path) -> None:
+    """It says so once, and serves again when its folder is back."""
+    folder = Path(tempfile.mkdtemp(prefix="na-"))
+    told: list[tuple[str, str]] = []
+    server = DevicePluginServer(
+        RESOURCES[0], numbered(1), folder / "dp" / "gpu.sock", tell=lambda *what: told.append(what)
+    )
+    server.start()
+    stop = threading.Event()
+    keeping = threading.Thread(target=server.keep_introducing, args=(tmp_path / "kubelet.sock", stop))
+    keeping.start()
+    try:
+        shutil.rmtree(folder / "dp")
+        (folder / "dp").write_text("", encoding="utf-8")
+        wait_until(lambda: "unserved" in [what for what, _ in told])
+        time.sleep(0.2)
+        assert [what for what, _ in told].count("unserved") == 1
+        assert str(folder / "dp") in dict(told)["unserved"]
+        (folder / "dp").unlink()
+        wait_until(server.socket.exists)
+    finally:
+        stop.set()
+        keeping.join()
+        server.stop()
+        shutil.rmtree(folder)
+
+
+def test_a_plugin_stops_where_a_file_stands_in_the_place_of_its_folder() -> None:
+    """Its socket went with the folder."""
+    folder = Path(tempfile.mkdtemp(prefix="na-"))
+    server = DevicePluginServer(RESOURCES[0], numbered(1), folder / "dp" / "gpu.sock")
+    server.start()
+    shutil.rmtree(folder / "dp")
+    (folder / "dp").write_text("", encoding="utf-8")
+    server.stop()
+    server.stop()
+    shutil.rmtree(folder)

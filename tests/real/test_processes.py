@@ -20,7 +20,7 @@ import pytest
 
 from examples.processes import ProcessCpusets, ProcessRuntime
 from examples.processes import _commands as commands
-from examples.processes._kept import SOCKET, Ended, Files
+from examples.processes._kept import SOCKET, Ended, Files, Started, boot_id, start_ticks
 from examples.processes._line import KeeperLine
 from nodealloc.cgroups import CgroupName, Limits, detect
 from nodealloc.errors import NodeallocError
@@ -616,3 +616,25 @@ def test_what_a_full_disk_does_not_take_leaves_nothing(
     with pytest.raises(OSError, match="no room"):
         files.write(Ended(code=1, reason="Error"), "containers", "a", "ended")
     assert list((tmp_path / "containers/a").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_process_that_cannot_be_read_has_not_ended(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Whoever asks hears that nobody knows: a container that runs on would be started once more beside it."""
+    started = Started(
+        pid=os.getpid(), ticks=start_ticks(os.getpid()), boot=boot_id(), unix_s=time.time(), uid="u"
+    )
+    assert started.is_alive
+    real = Path.read_text
+
+    def fail(self: Path, *given: str, **more: str) -> str:
+        if self.name == "stat":
+            raise OSError(number, os.strerror(number), str(self))
+        return real(self, *given, **more)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Path, "read_text", fail)
+        with pytest.raises(OSError, match=os.strerror(number)):
+            assert started.is_alive
+    gone = attrs.evolve(started, pid=1 << 30)
+    assert not gone.is_alive

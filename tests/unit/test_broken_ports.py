@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -21,7 +21,7 @@ from nodealloc.idset import NodeSet
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podsources import Reading
-from nodealloc.podspec import Json, Pod
+from nodealloc.podspec import Container, Json, Pod
 from nodealloc.probes import Exchange, Question, Reply, ReplyKind, TcpProber
 from nodealloc.runtime import (
     CommandResult,
@@ -46,6 +46,7 @@ from nodealloc.testing.podlife import (
     FakeHooks,
     FakePreparer,
     PlainConfiguration,
+    check_configures,
 )
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
@@ -525,7 +526,7 @@ def test_a_connection_that_hears_of_no_cancellation(
     """A pod that nobody wants any more would go when its plugin answers, or never."""
     over = threading.Event()
 
-    def deaf(_self: FakePlugin, _ids: tuple[str, ...], _cancel: Cancel) -> None:
+    def deaf(_self: FakePlugin, _ids: tuple[str, ...], _cancel: Cancel, _call: str) -> None:
         if answer is not None:
             raise answer
         over.wait(20.0)
@@ -545,7 +546,7 @@ def test_a_connection_that_looks_at_its_cancellation_once(
     """Most pods are deleted while a call is under way."""
     over = threading.Event()
 
-    def hasty(_self: FakePlugin, _ids: tuple[str, ...], cancel: Cancel) -> None:
+    def hasty(_self: FakePlugin, _ids: tuple[str, ...], cancel: Cancel, _call: str) -> None:
         if cancel.is_set():
             raise CancelledError
         over.wait(20.0)
@@ -557,3 +558,35 @@ def test_a_connection_that_looks_at_its_cancellation_once(
             KEPT["devices.PluginConnection"](tmp_path)
     finally:
         over.set()
+
+
+def test_a_connection_that_ends_only_one_of_its_calls(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A pod may be deleted before any of its containers starts, and long after."""
+    over, hang = threading.Event(), FakePlugin._hang
+
+    def half(self: FakePlugin, ids: tuple[str, ...], cancel: Cancel, call: str) -> None:
+        if call == "Allocate":
+            hang(self, ids, cancel, call)
+        over.wait(20.0)
+
+    monkeypatch.setattr("nodealloc.testing.devices._SOON_S", 0.05)
+    monkeypatch.setattr(FakePlugin, "_hang", half)
+    try:
+        with pytest.raises(AssertionError, match=r"pre_start\(\) was asked to stop before it began"):
+            KEPT["devices.PluginConnection"](tmp_path)
+    finally:
+        over.set()
+
+
+def test_a_configuration_that_is_another_one_where_it_may_be_stopped() -> None:
+    """Whoever gives a `Cancel` wants the same container."""
+
+    class Another(PlainConfiguration):
+        def container_unless_stopped(self, *asked: Any) -> ContainerConfig:
+            made = self.container(*asked[:-1])
+            return attrs.evolve(made, image="another")
+
+    with pytest.raises(AssertionError, match="is another one where it may be asked to stop"):
+        check_configures(Another(), Pod(uid="u", name="web", containers=(Container(name="app"),)))

@@ -613,7 +613,7 @@ def grows_without_asking(self: Any, claim: Any, _workload: Any = None) -> Any:
     "pre_start",
     r"pre_start raised NodeallocError\('prepared already'\)",
 )
-def refuses_the_second_start(self: Any, ids: Any) -> None:
+def refuses_the_second_start(self: Any, ids: Any, **_: Any) -> None:
     """Prepares devices once."""
     if self.prepared:
         raise NodeallocError("prepared already")

@@ -618,6 +618,7 @@ EXEMPT = {
     "devices.PluginCalls": "half of PluginConnection, checked as one",
     "devices.PluginWatch": "half of PluginConnection, checked as one",
     "dsw_asw.Observer": "it only listens: nothing that it does is relied on; RecordingObserver keeps all",
+    "podlife.CanStopConfiguring": "an ability of Configures, checked with it",
     "podlife.PodRuntime": "four Protocols of runtime in one object, each checked by itself",
     "runtime.WholeRuntime": "Protocols of runtime in one object, each checked by itself",
     "topology.NumaMachine": "read and not called; a Machine is one",

@@ -9,9 +9,10 @@ from nodealloc import _attrs as attrs
 from nodealloc._typed import typed_fields
 from nodealloc.devices import Launch
 from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import RetryableError
 from nodealloc.node import NodeAllocator, confinement_of
-from nodealloc.podlife import Configures, ContainerRunOptions, PodRecord, PodRunOptions
+from nodealloc.podlife import CanStopConfiguring, Configures, ContainerRunOptions, PodRecord, PodRunOptions
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerConfig, HostDevice, HostMount, LinuxResources, PodReport, SandboxConfig
 from nodealloc.topology import Owner
@@ -51,16 +52,43 @@ class GrantedConfiguration:
         Raises:
             RetryableError: A plugin has not said yet what goes with its devices.
         """
-        options = self._confinement(record, container)
-        if self.plugins is not None:
-            options = _with_devices(options, self.plugins, Owner(record.pod.uid, container.name))
-        return self.whole.container(_given(record, container, options), container, attempt, image_id, report)
+        return self._container(record, container, attempt, image_id, report, None)
+
+    def container_unless_stopped(  # noqa: PLR0917 - those of the port
+        self,
+        record: PodRecord,
+        container: Container,
+        attempt: int,
+        image_id: str,
+        report: PodReport,
+        cancel: Cancel,
+        /,
+    ) -> ContainerConfig:
+        """See `CanStopConfiguring`: a plugin that hangs is waited for no longer."""
+        return self._container(record, container, attempt, image_id, report, cancel)
 
     def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:
         """See `Configures.resources`; no plugin hears of it, since nothing starts."""
         return self.whole.resources(
             _given(record, container, self._confinement(record, container)), container
         )
+
+    def _container(  # noqa: PLR0917 - those of the port
+        self,
+        record: PodRecord,
+        container: Container,
+        attempt: int,
+        image_id: str,
+        report: PodReport,
+        cancel: Cancel | None,
+    ) -> ContainerConfig:
+        options = self._confinement(record, container)
+        if self.plugins is not None:
+            options = _with_devices(options, self.plugins, Owner(record.pod.uid, container.name), cancel)
+        given, whole = _given(record, container, options), self.whole
+        if cancel is not None and isinstance(whole, CanStopConfiguring):
+            return whole.container_unless_stopped(given, container, attempt, image_id, report, cancel)
+        return whole.container(given, container, attempt, image_id, report)
 
     def _confinement(self, record: PodRecord, container: Container) -> ContainerRunOptions:
         held = confinement_of(self.node.snapshot, Owner(record.pod.uid, container.name))
@@ -73,8 +101,10 @@ def _given(record: PodRecord, container: Container, options: ContainerRunOptions
     return attrs.evolve(record, provided={**record.provided, _BY: granted})
 
 
-def _with_devices(options: ContainerRunOptions, plugins: DevicePlugins, owner: Owner) -> ContainerRunOptions:
-    plugins.pre_start(owner)
+def _with_devices(
+    options: ContainerRunOptions, plugins: DevicePlugins, owner: Owner, cancel: Cancel | None
+) -> ContainerRunOptions:
+    plugins.pre_start(owner, cancel=cancel)
     launch = plugins.launch(owner)
     if not isinstance(launch, Launch):
         raise RetryableError(launch.message, after_s=launch.after_s)

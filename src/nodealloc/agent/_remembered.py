@@ -20,7 +20,7 @@ from nodealloc.podsources import (
     editions_from_checkpoint,
     editions_to_checkpoint,
 )
-from nodealloc.podspec import is_static
+from nodealloc.podspec import Pod, is_static
 from nodealloc.podstatus import STATUS_ROWS, Told, told_from_checkpoint
 from nodealloc.probes import PROBE_ROWS, PodVerdicts, verdicts_from_checkpoint
 from nodealloc.runtime import RUNTIME_ROWS, PodKnown, RuntimeWatch, pod_from_checkpoint
@@ -53,6 +53,11 @@ class Remembered:
     told: Mapping[str, Told]
     verdicts: Mapping[str, PodVerdicts]
     editions: Mapping[str, Editions]
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """The pods that were here, by uid, in their newest form; what `PodSources(known=...)` takes."""
+        return {uid: one.pod for uid, one in self.lives.items()}
 
     @classmethod
     @typed

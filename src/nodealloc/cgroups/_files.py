@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from nodealloc._control_file import write_control_file
+from nodealloc._not_now import NOT_NOW
 from nodealloc._walk import deepest_first
 
 if TYPE_CHECKING:
@@ -71,7 +72,11 @@ class KernelFiles:
         return deepest_first(path)
 
     def pids(self, path: str, /) -> frozenset[int]:
-        """Processes directly in a cgroup's directory; those of a threaded one are listed further up."""
+        """Processes directly in a cgroup's directory; those of a threaded one are listed further up.
+
+        Raises:
+            OSError: The kernel does not say now; there may be some.
+        """
         return self._ids(f"{path}/cgroup.procs")
 
     def threads(self, path: str, /) -> frozenset[int]:
@@ -81,7 +86,9 @@ class KernelFiles:
     def _ids(self, path: str) -> frozenset[int]:
         try:
             text = self.read(path)
-        except OSError:
+        except OSError as error:
+            if error.errno in NOT_NOW:
+                raise
             return frozenset()
         return frozenset(map(int, (text or "").split()))
 

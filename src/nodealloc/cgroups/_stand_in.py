@@ -11,6 +11,7 @@ from typing import Final
 from typing_extensions import override
 
 from nodealloc._arguments import wrong
+from nodealloc._not_now import NOT_NOW
 from nodealloc._procfs import PROC, stat_of
 from nodealloc._typed import typed
 from nodealloc.cgroups._convert import PAGE_BYTES
@@ -160,8 +161,8 @@ class _StandInFiles(KernelFiles):
 def _runs(pid: int) -> bool:
     try:
         return not stat_of(pid).has_ended
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno in NOT_NOW  # nobody knows; it may run
 
 
 @typed

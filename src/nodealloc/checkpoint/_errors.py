@@ -16,6 +16,7 @@ _REMEDIES = {
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _NOT_OURS),
     errno.ENOENT: "make or mount what it belongs into",
     errno.EFBIG: "store less under one key",
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "let this process open more files"),
 }
 _PERM, _BUSY, _LOCKED, _READONLY, _FULL, _CANTOPEN, _TOOBIG = 3, 5, 6, 8, 13, 14, 18
 # SQLite counts its errors by itself: 13 is a full disk there, and no permission here.

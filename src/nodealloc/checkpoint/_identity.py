@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
+from nodealloc._not_now import NOT_NOW
 from nodealloc._typed import typed
 from nodealloc.checkpoint._contents import Identity
+from nodealloc.checkpoint._errors import StoreFailedError
 
 __all__ = ["this_machine"]
 
@@ -25,11 +28,15 @@ def this_machine(root: str | Path = "/") -> Identity:
 
     The fingerprint covers the machine id, the serial numbers that may be read,
     and which CPUs and NUMA nodes are present; not the amount of memory, which
-    drifts from boot to boot on the same hardware. What cannot be read counts
+    drifts from boot to boot on the same hardware. What may not be read counts
     as absent.
 
     Args:
         root: Where `/proc`, `/sys` and `/etc` stand.
+
+    Raises:
+        StoreFailedError: The system does not give a file now (EIO, too many open files): without it
+            this would be another machine, or another boot.
 
     Source: ours.
     """
@@ -47,5 +54,7 @@ def this_machine(root: str | Path = "/") -> Identity:
 def _text(path: Path) -> str:
     try:
         return path.read_text(errors="replace").strip()
-    except OSError:
+    except OSError as error:
+        if error.errno in NOT_NOW:
+            raise StoreFailedError(str(path), "read", error.errno, os.strerror(error.errno)) from error
         return ""

@@ -56,7 +56,7 @@ class PluginCalls(Protocol):
         """
         ...
 
-    def pre_start(self, ids: Sequence[str], /) -> None:
+    def pre_start(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> None:
         """Prepare these devices for a start of their container. May be repeated."""
         ...
 

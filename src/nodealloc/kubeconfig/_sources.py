@@ -11,6 +11,7 @@ from nodealloc.dsw_asw import Clock, Executor
 from nodealloc.errors import ConfigurationError
 from nodealloc.kubeconfig._configuration import KubeletConfig
 from nodealloc.podsources import Editions, FolderSource, HttpSource, PodSources, Polling, Rules, Source
+from nodealloc.podspec import Pod
 
 __all__ = ["pod_sources"]
 
@@ -23,6 +24,7 @@ def pod_sources(
     node_name: str,
     editions: Mapping[str, Editions] | None = None,
     remember: Callable[[str, Editions], object] | None = None,
+    known: Mapping[str, Pod] | None = None,
     others: Mapping[str, Source] | None = None,
     wakers: Mapping[str, Watcher] | None = None,
     rules: Rules = Rules(),  # noqa: B008 - immutable
@@ -36,6 +38,7 @@ def pod_sources(
         node_name: Of the node; static pods are named after it.
         editions: Which static pod was which when the process began, by source (`agent.Remembered`).
         remember: Keeps that (`agent.remembering_editions`); None to forget it with the process.
+        known: Pods of an earlier run by uid (`agent.Remembered.pods`): one that cannot be read stays.
         others: More sources, by name: an API server's is `api`.
         wakers: Of any of them, who says when to read it before its period is over.
         rules: Whose.
@@ -59,6 +62,7 @@ def pod_sources(
         wakers=dict(wakers or {}),
         editions=editions,
         remember=remember,
+        known=known,
         polling=Polling(period_s=config.file_check_frequency_s, periods=periods),
         rules=rules,
         executor=executor,

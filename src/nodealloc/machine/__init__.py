@@ -19,7 +19,7 @@ from nodealloc.machine._codec import machine_from_json, machine_to_json
 from nodealloc.machine._discover import Discovery, discover
 from nodealloc.machine._draw_svg import draw_svg
 from nodealloc.machine._draw_text import draw_text
-from nodealloc.machine._errors import NotAMachineError
+from nodealloc.machine._errors import MachineUnreadableError, NotAMachineError
 from nodealloc.machine._model import Level, Machine
 from nodealloc.machine._named import named_machine
 from nodealloc.machine._parts import Cpu, NumaNode
@@ -32,6 +32,7 @@ __all__ = [
     "Discovery",
     "Level",
     "Machine",
+    "MachineUnreadableError",
     "NotAMachineError",
     "Note",
     "NumaNode",

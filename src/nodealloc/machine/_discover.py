@@ -12,7 +12,7 @@ from nodealloc.machine._errors import NotAMachineError
 from nodealloc.machine._model import Machine
 from nodealloc.machine._nodes import read_distances, read_nodes
 from nodealloc.machine._parts import Cpu, NumaNode
-from nodealloc.machine._sysfs import Note, Notes, Tree
+from nodealloc.machine._sysfs import Note, Notes, Tree, check_now
 
 __all__ = ["Discovery", "discover"]
 
@@ -52,6 +52,8 @@ def discover(root: str | os.PathLike[str] = "/sys", *, name: str = "") -> Discov
     Raises:
         NotAMachineError: No directory, or one without CPUs below
             `devices/system/cpu`.
+        MachineUnreadableError: A file was not given (EIO, too many open files, a file server that is
+            gone): what is missing for that is not noted, since the machine has it.
 
     >>> found = discover("/sys")
     >>> found.machine.online == CPUSet(cpu.id for cpu in found.machine.cpus)
@@ -90,6 +92,7 @@ def _opened(path: str) -> Tree:
     try:
         return Tree(path)
     except OSError as error:
+        check_now(error, path)
         reason = f"cannot be opened as a directory ({error.strerror})"
         raise NotAMachineError(path, reason, "give a sysfs mount such as /sys") from error
 
@@ -98,6 +101,7 @@ def _opened_cpus(path: str) -> Tree:
     try:
         return Tree(f"{path}/{_CPUS}")
     except OSError as error:
+        check_now(error, f"{path}/{_CPUS}")
         inside = f"{path.rstrip('/')}/sys"
         found = os.path.isdir(f"{inside}/{_CPUS}")  # noqa: PTH112 - Path raises where it may not look
         remedy = f"did you mean {inside}?" if found else "give a sysfs mount such as /sys"

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from nodealloc.errors import ConfigurationError
+from nodealloc.errors import ConfigurationError, RetryableError
 
-__all__ = ["NotAMachineError"]
+__all__ = ["MachineUnreadableError", "NotAMachineError"]
+
+
+class MachineUnreadableError(RetryableError):
+    """A file or directory of a sysfs was not given when it was read: the machine may have more than was seen.
+
+    Attributes:
+        path: Which.
+        reason: What the system says.
+    """
+
+    path: str
+    reason: str
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: cannot be read now ({reason}); mend that, and look at the machine again")
+        self.path = path
+        self.reason = reason
 
 
 class NotAMachineError(ConfigurationError):

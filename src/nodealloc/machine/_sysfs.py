@@ -6,14 +6,16 @@ import os
 from typing import TYPE_CHECKING
 
 from nodealloc import _attrs as attrs
+from nodealloc._not_now import NOT_NOW
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.idset import MAX_ID, bits, format_list, parse_list
+from nodealloc.machine._errors import MachineUnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-__all__ = ["Note", "Notes", "Tree", "parse_mask"]
+__all__ = ["Note", "Notes", "Tree", "check_now", "parse_mask"]
 
 _CHUNK = 1 << 16
 _PAGE = 4096
@@ -75,12 +77,19 @@ class Notes:
         )
 
 
+def check_now(error: OSError, path: str) -> None:
+    """Raise `MachineUnreadableError` for an error that says nothing of what stands at a path."""
+    if error.errno in NOT_NOW:
+        raise MachineUnreadableError(path, os.strerror(error.errno)) from error
+
+
 class Tree:
     """A directory whose small files are read by relative path.
 
     Paths are opened from a descriptor of the directory, which is about a third
     faster than full paths where there are thousands of files. Use it in a
-    `with`. Not for several threads.
+    `with`. Not for several threads. What is absent, or refuses, has no content;
+    each method raises `MachineUnreadableError` where the system does not say.
     """
 
     def __init__(self, path: str) -> None:
@@ -102,7 +111,8 @@ class Tree:
         """
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self._fd)
-        except OSError:
+        except OSError as error:
+            check_now(error, f"{self.path}/{path}")
             return None
         try:
             data = os.read(fd, _CHUNK)
@@ -110,7 +120,8 @@ class Tree:
                 data += more
                 if len(data) > _MOST:
                     return None
-        except OSError:
+        except OSError as error:
+            check_now(error, f"{self.path}/{path}")
             return None
         finally:
             os.close(fd)
@@ -120,11 +131,13 @@ class Tree:
         """Names in a directory; empty where it cannot be listed."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._fd)
-        except OSError:
+        except OSError as error:
+            check_now(error, f"{self.path}/{path}")
             return []
         try:
             return os.listdir(fd)  # noqa: PTH208 - Path takes no descriptor
-        except OSError:
+        except OSError as error:
+            check_now(error, f"{self.path}/{path}")
             return []
         finally:
             os.close(fd)
@@ -133,7 +146,8 @@ class Tree:
         """Whether there is something at `path`; False for a link that leads nowhere."""
         try:
             os.stat(path, dir_fd=self._fd)
-        except OSError:
+        except OSError as error:
+            check_now(error, f"{self.path}/{path}")
             return False
         return True
 
@@ -147,7 +161,8 @@ class Tree:
         try:
             with os.scandir(f"{self.path}/{path}") as entries:
                 links = [entry.name for entry in entries if entry.is_symlink()]
-        except OSError:
+        except OSError as error:
+            check_now(error, f"{self.path}/{path}")
             return 0
         return sum(
             1 << number

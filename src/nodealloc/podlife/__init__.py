@@ -60,6 +60,7 @@ from nodealloc.podlife._logs import LoggedRuntime
 from nodealloc.podlife._plan import Held, PodPlan, PodSeen, Stop, Why
 from nodealloc.podlife._pod_folders import MountInTheWayError, PodFolders
 from nodealloc.podlife._ports import (
+    CanStopConfiguring,
     Configures,
     HookCall,
     HookRunner,
@@ -81,6 +82,7 @@ __all__ = [
     "KUBELET",
     "POD_LIFE",
     "POD_ROWS",
+    "CanStopConfiguring",
     "Configures",
     "ContainerConfigError",
     "ContainerHooks",

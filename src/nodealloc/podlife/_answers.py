@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nodealloc._arguments import check, is_other, wrong
-from nodealloc.podlife._ports import Configures, Provided
+from nodealloc.dsw_asw import Cancel
+from nodealloc.podlife._ports import CanStopConfiguring, Configures, Provided
 from nodealloc.podlife._record import PodRecord
 from nodealloc.podspec import Container, Pod
 from nodealloc.runtime import ContainerConfig, LinuxResources, PodReport, SandboxConfig
@@ -60,7 +61,7 @@ def heard_of_hook(answer: str, /) -> str:
 
 
 class CheckedConfigures:
-    """A `Configures` over another one, which has to answer what it promises."""
+    """Calls a `Configures`, which has to answer what it promises."""
 
     def __init__(self, configures: Configures) -> None:
         self._configures = configures
@@ -77,11 +78,22 @@ class CheckedConfigures:
         except Exception:  # noqa: BLE001 - who makes the sandbox tells why
             return None
 
-    def container(
-        self, record: PodRecord, container: Container, attempt: int, image_id: str, report: PodReport, /
+    def container(  # noqa: PLR0917 - those of the port
+        self,
+        record: PodRecord,
+        container: Container,
+        attempt: int,
+        image_id: str,
+        report: PodReport,
+        cancel: Cancel,
+        /,
     ) -> ContainerConfig:
-        """See `Configures.container`."""
-        answer = self._configures.container(record, container, attempt, image_id, report)
+        """See `CanStopConfiguring`; of one that cannot, `Configures.container`."""
+        asked: object = self._configures
+        if isinstance(asked, CanStopConfiguring):
+            answer = asked.container_unless_stopped(record, container, attempt, image_id, report, cancel)
+        else:
+            answer = self._configures.container(record, container, attempt, image_id, report)
         return check("configuring: container", answer, ContainerConfig, "a ContainerConfig")
 
     def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:

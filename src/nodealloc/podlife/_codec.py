@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 import cattrs
@@ -135,13 +135,14 @@ def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRec
     Args:
         checkpoint: As `record_to_checkpoint` wrote it.
         now: This moment, on the clock that the record is to be read by. After
-            another boot only Unix time counts.
+            another boot only Unix time counts; where that has gone back meanwhile,
+            the newest moment of the record is taken for this one.
 
     Raises:
         DecodeError: It is of another kind or version, or not of this shape.
     """
     row = _STORED.read(checkpoint)
-    at = now.monotonic_of
+    at = _clock_of(row, now)
     return PodRecord(
         pod=_pod(row),
         noticed_s=at(row.noticed),
@@ -158,6 +159,22 @@ def record_from_checkpoint(checkpoint: JsonCheckpoint, now: Moment, /) -> PodRec
         },
         **{name: getattr(row, name) for name in _SAME},
     )
+
+
+def _clock_of(row: _Row, now: Moment) -> Callable[[Moment], float]:
+    """From a stored moment to this boot's clock.
+
+    A machine without a clock of its own begins a boot in the past, until it asks for the time: waits from
+    moments that have been would last for years.
+    """
+    been = [row.noticed, *(one for _, one in row.ended.values()), *(one.started for one in row.restarts)]
+    earlier = [now.monotonic_of(one) for one in been if one.boot_id != now.boot_id]
+    ahead_s = max(0.0, max(earlier, default=0.0) - now.monotonic_s)
+
+    def at(moment: Moment) -> float:
+        return now.monotonic_of(moment) - (ahead_s if moment.boot_id != now.boot_id else 0.0)
+
+    return at
 
 
 def _pod(row: _Row) -> Pod:

@@ -299,8 +299,10 @@ class Performer:
         image = record.images.get(detail.container, "")
         report = self._addressed(record.pod, detail.sandbox_id)
         try:
-            config = self._configuring.container(record, container, detail.attempt, image, report)
+            config = self._configuring.container(record, container, detail.attempt, image, report, cancel)
             sandbox = self._configuring.sandbox(record.pod, max(record.sandbox_attempt, 0), record.provided)
+        except CancelledError:
+            raise
         except Exception as error:
             raise CannotStartError("CreateContainerConfigError", error) from error
         if cancel.is_set():

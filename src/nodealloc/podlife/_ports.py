@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import filled
@@ -24,6 +24,7 @@ from nodealloc.runtime import (
 from nodealloc.verdicts import Admitted, NotYet, Refused
 
 __all__ = [
+    "CanStopConfiguring",
     "Configures",
     "HookCall",
     "HookRunner",
@@ -171,6 +172,31 @@ class Configures(Protocol):
         Args:
             record: Its pod, with what preparations give.
             container: Which.
+        """
+        ...
+
+
+@runtime_checkable
+class CanStopConfiguring(Protocol):
+    """What a `Configures` has besides that may wait long for others, such as for plugins.
+
+    It is called in the place of `Configures.container` then.
+    """
+
+    def container_unless_stopped(  # noqa: PLR0917 - those of `Configures.container`
+        self,
+        record: PodRecord,
+        container: Container,
+        attempt: int,
+        image_id: str,
+        report: PodReport,
+        cancel: Cancel,
+        /,
+    ) -> ContainerConfig:
+        """As `Configures.container`.
+
+        Raises `CancelledError` (of `concurrent.futures`) at once where `cancel` asks to stop and it
+        would wait: nobody wants the container any more.
         """
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from nodealloc import _attrs as attrs
@@ -98,10 +98,14 @@ class Editions:
     Attributes:
         by_name: Full name to what became of it.
         least: More than the number of any pod whose name was forgotten.
+        places: Full name to where it stands in its source, such as a file; of those that are there.
+        uids: Full name to the uid of those that `places` has.
     """
 
     by_name: Mapping[str, Edition] = attrs.field(factory=dict[str, Edition], validator=freeze)
     least: int = 0
+    places: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
+    uids: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
 
     @typed_on_error
     def read(
@@ -112,6 +116,8 @@ class Editions:
         rules: Rules = RIGHT,
         forms: PodForms | None = None,
         is_ending: Callable[[str], bool] | None = None,
+        places: Mapping[str, str] | None = None,
+        unread: Collection[str] = (),
     ) -> tuple[Editions, tuple[Pod, ...]]:
         """Take over a whole listing.
 
@@ -121,6 +127,8 @@ class Editions:
             rules: Where the kubelet is wrong.
             forms: What the same pods came to before; for one source and one set of rules.
             is_ending: Whether the pod of a uid has to end, or has ended; None where only `ended` says so.
+            places: Where pods stand, by full name (`Reading.places`).
+            unread: Places of which nobody knows whether they have a pod: who stood there stays known.
 
         Returns:
             What is known from now on, and the pods with the uids they run under.
@@ -143,6 +151,10 @@ class Editions:
                 edition = was.read(content, rules)
             names.setdefault(pod.full_name, edition)
             told.append(forms.told(pod, edition.number, rules))
+        stood = {name: place for name, place in (places or {}).items() if name in names}
+        uids = {pod.full_name: pod.uid for pod in reversed(told) if pod.full_name in stood}
+        for name in [one for one in self.unread(unread) if one not in names]:
+            names[name], stood[name], uids[name] = self.by_name[name], self.places[name], self.uids[name]
         gone = {
             name: attrs.evolve(was, is_there=False) if was.is_there else was
             for name, was in self.by_name.items()
@@ -150,8 +162,15 @@ class Editions:
         }
         if len(gone) > _MOST_GONE:
             numbers = [one.number + 1 for one in gone.values()] if rules.renews_uid else []
-            return Editions(by_name=names, least=max([self.least, *numbers])), tuple(told)
-        return Editions(by_name={**gone, **names}, least=self.least), tuple(told)
+            least = max([self.least, *numbers])
+            return Editions(by_name=names, least=least, places=stood, uids=uids), tuple(told)
+        by_name = {**gone, **names}
+        return Editions(by_name=by_name, least=self.least, places=stood, uids=uids), tuple(told)
+
+    def unread(self, places: Collection[str], /) -> list[str]:
+        """Full names of pods that stood at these places when they were read last."""
+        there = self.by_name.keys() & self.uids.keys()
+        return [name for name, place in self.places.items() if name in there and place in places]
 
     def _known_first(self, pods: tuple[Pod, ...], forms: PodForms) -> Iterable[Pod]:
         """Of twins the one that was read last before the others, whose order would make it another pod."""

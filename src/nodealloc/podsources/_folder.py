@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -22,6 +23,24 @@ from nodealloc.podspec import Pod
 
 __all__ = ["FolderSource"]
 
+_REMEDIES: Final = {
+    **dict.fromkeys((errno.ENOENT, errno.ELOOP, errno.ENOTDIR), "mend the link, or take it away"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "mend its rights, or take it away"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "let this process open more files"),
+    **dict.fromkeys(
+        (
+            errno.EIO,
+            errno.ESTALE,
+            errno.ENOTCONN,
+            errno.ETIMEDOUT,
+            errno.EHOSTDOWN,
+            errno.ENODEV,
+            errno.ENXIO,
+        ),
+        "look at the disk, or at the server that it is on, and mount it anew",
+    ),
+}
+"""What to do about a file that cannot be read."""
 _MOST_FILES: Final = 10_000
 _FIRST_S: Final = 10.0
 """How long the first reading waits for files that are being written; some never stand still."""
@@ -103,6 +122,7 @@ class FolderSource:
         self._files: dict[str, _File] = {}
         self._names = None if rules.keeps_known else NamesByFiles(unreadable_s)
         self._count = 0
+        self._beyond: frozenset[str] = frozenset()
         self._began_s: float | None = None
         self._is_synced = False
 
@@ -110,8 +130,8 @@ class FolderSource:
         """See `Source`.
 
         Raises:
-            OSError: The folder is there and cannot be listed, or is neither folder nor file; its pods
-                stay as they are.
+            OSError: The folder is there and cannot be listed, is neither folder nor file, or is a link
+                that leads nowhere; its pods stay as they are.
         """
         now_s = self._clock.monotonic_s()
         if self._began_s is None:
@@ -141,12 +161,15 @@ class FolderSource:
             faults=tuple(faults),
             gone=gone,
             leaving=self._leaving(),
+            places=self._places(pods),
+            unread=self._unread(),
             is_synced=not is_unsaid,
             again_after_s=min(soon, default=None),
         )
 
     def _listed(self, faults: list[SourceFault]) -> list[str] | None:
         """Names of the files to look at; None where there is no folder."""
+        self._beyond = frozenset()
         try:
             names = self._names_there()
         except FileNotFoundError:
@@ -156,6 +179,7 @@ class FolderSource:
             what = f"{len(names)} files, {_MOST_FILES} are read; take some away"
             faults.append(SourceFault(where=str(self._folder), what=what))
             names.sort(key=lambda one: one not in self._files)  # those that are known go on
+            self._beyond = frozenset(names[_MOST_FILES:])
             names = sorted(names[:_MOST_FILES])
         if not self._files:  # which of two twins was first, only their files know
             names.sort(key=self._changed_s)
@@ -165,9 +189,17 @@ class FolderSource:
         self._at, self._is_file = os.fspath(self._folder), False
         try:
             return sorted(one for one in os.listdir(self._at) if one[0] != ".")  # noqa: PTH208 - names
-        except NotADirectoryError:
+        except NotADirectoryError as error:
             if not stat.S_ISREG(self._folder.stat().st_mode):
-                raise
+                what = "no folder, and no file; give the folder of manifests, or one manifest"
+                raise NotADirectoryError(f"{self._folder}: {what}") from error
+        except OSError as error:
+            # Behind it is what is not mounted, not a folder without manifests.
+            is_link = error.errno in {errno.ENOENT, errno.ELOOP} and self._folder.is_symlink()
+            if is_link and self._rules.keeps_unreadable:
+                what = "a link that leads nowhere; mend it, or mount what it leads to"
+                raise OSError(f"{self._folder}: {what}") from error
+            raise
         self._at, self._is_file = os.fspath(self._folder.parent), True
         return [self._folder.name]
 
@@ -308,6 +340,21 @@ class FolderSource:
         away = [one for one in self._files.values() if one.away_since_s is not None]
         return frozenset(one.pod.full_name for one in away if one.pod is not None)
 
+    def _places(self, pods: list[Pod]) -> dict[str, str]:
+        told = {id(pod) for pod in pods}
+        files = [(name, one.pod) for name, one in self._files.items() if one.pod is not None]
+        return {pod.full_name: _printable(name) for name, pod in files if id(pod) in told}
+
+    def _unread(self) -> frozenset[str]:
+        """Files that are there and gave no pod since the beginning: an earlier process may have read them.
+
+        A kubelet's pods end by such a file.
+        """
+        if not self._rules.keeps_unreadable:
+            return frozenset()
+        unread = [name for name, one in self._files.items() if one.pod is None and one.away_since_s is None]
+        return frozenset(_printable(name) for name in (*unread, *self._beyond))
+
     def _hear(self, pod: Pod | None, file: str) -> None:
         if self._names is not None and pod is not None:
             self._names.heard(pod.full_name, file, self._clock.monotonic_s())
@@ -363,4 +410,4 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 def _remedy(error: OSError) -> str:
     reason = os.strerror(error.errno) if error.errno else str(error)
-    return f"cannot be read ({reason}); mend the link, its rights, or take it away"
+    return f"cannot be read ({reason}); {_REMEDIES.get(error.errno or 0, 'mend it, or take it away')}"

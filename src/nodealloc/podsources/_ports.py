@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from nodealloc import _attrs as attrs
+from nodealloc._frozen import freeze
 from nodealloc._typed import typed_fields
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podspec import Pod
@@ -39,6 +41,10 @@ class Reading:
         gone: Where faults stood that are over since what had them is no more, such as a file that was away
             for long enough; for people.
         leaving: Full names of those of `pods` that may be about to go, such as one whose file is away.
+        places: Where pods stand, by full name, such as a file; needed for those that `unread` is to keep.
+        unread: Places that are there, and of which nobody knows whether they have a pod, such as a file that
+            could not be read since the process began. Pods that stood there at the last reading of an
+            earlier process stay (`PodSources(known=...)`).
         is_synced: Whether it knows all of its pods by now. Until it does, its
             answer changes nothing.
         again_after_s: When to read again, if sooner than usual; None for no hurry.
@@ -48,6 +54,8 @@ class Reading:
     faults: tuple[SourceFault, ...] = ()
     gone: tuple[str, ...] = ()
     leaving: frozenset[str] = frozenset()
+    places: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=freeze)
+    unread: frozenset[str] = frozenset()
     is_synced: bool = True
     again_after_s: float | None = None
 

@@ -173,6 +173,8 @@ class PodSources(Group):
         editions: What `editions` held when the agent ran before.
         remember: Called with a source's editions before anybody hears of the pods
             they belong to; what it raises keeps the reading back.
+        known: Pods of an earlier run of the agent by uid, as they were told (`agent.Remembered.pods`). One
+            whose manifest cannot be read now stays as it was; without `editions` none does.
         polling: How often, and how long.
         seen: Gives the time that new pods carry as an annotation.
         rules: Where the kubelet is wrong.
@@ -198,6 +200,7 @@ class PodSources(Group):
         wakers: Mapping[str, Watcher] | None = None,
         editions: Mapping[str, Editions] | None = None,
         remember: Callable[[str, Editions], object] | None = None,
+        known: Mapping[str, Pod] | None = None,
         polling: Polling = Polling(),
         seen: Callable[[], str] = str,
         rules: Rules = RIGHT,
@@ -213,7 +216,8 @@ class PodSources(Group):
         self._merged = MergedUpdates()
         self._forms = {name: PodForms() for name in sources}
         # What a reading brought that changed nothing: the very same pods change nothing again.
-        self._unchanged: dict[str, tuple[tuple[Pod, ...], tuple[PodEvent, ...]]] = {}
+        self._unchanged: dict[str, tuple[Reading, tuple[PodEvent, ...]]] = {}
+        self._known = dict(known or {})
         self._leaving: dict[str, frozenset[str]] = {}
         self._taking = threading.Lock()
         self._names = tuple(sources)
@@ -223,8 +227,8 @@ class PodSources(Group):
         self._fault_lines: list[FaultLines] = []
         self._is_ending: Callable[[str], bool] | None = None
         self._remember, self._seen, self._rules = remember, seen, rules
-        for name, known in (editions or {}).items():
-            self.editions.put(name, known, by="remembered")
+        for name, remembered in (editions or {}).items():
+            self.editions.put(name, remembered, by="remembered")
         for name in sources:
             self._asked.put(name, 0, by="start")
         super().__init__(
@@ -323,14 +327,12 @@ class PodSources(Group):
         with self._taking:
             pods = reading.pods
             again = self._unchanged.get(source)
-            if again is not None and _are_same(again[0], pods):
+            if again is not None and _are_same(again[0], reading):
                 return again[1]
             for one in pods:
                 require_sound(one)
             if source != API:
-                editions, pods = (self.editions.get(source) or Editions()).read(
-                    pods, rules=self._rules, forms=self._forms[source], is_ending=self._is_ending
-                )
+                editions, pods = self._edited(source, reading)
                 self._keep(source, editions)
             merging = merge_update(
                 self._merged, PodUpdate(source=source, pods=pods), seen=self._seen(), rules=self._rules
@@ -339,10 +341,24 @@ class PodSources(Group):
                 self._unchanged.clear()
                 self.pods.replace(merging.merged.by_uid(), by=source)
             else:
-                self._unchanged[source] = (reading.pods, merging.events)
+                self._unchanged[source] = (reading, merging.events)
             # Heard once everybody was told: whoever asks `is_ready` destroys what nobody has said.
             self._merged = merging.merged
         return merging.events
+
+    def _edited(self, source: str, reading: Reading) -> tuple[Editions, tuple[Pod, ...]]:
+        """A reading's pods as others are told of them, and those that stay since nobody could read them."""
+        editions, pods = (self.editions.get(source) or Editions()).read(
+            reading.pods,
+            rules=self._rules,
+            forms=self._forms[source],
+            is_ending=self._is_ending,
+            places=reading.places,
+            unread=reading.unread,
+        )
+        read = {pod.full_name for pod in pods}
+        unread = [editions.uids[name] for name in editions.unread(reading.unread) if name not in read]
+        return editions, (*pods, *(self._known[uid] for uid in unread if uid in self._known))
 
     def _follow(self, name: str, waker: Watcher) -> None:
         while not self._ending.is_set():
@@ -369,5 +385,7 @@ def _check_names(sources: Collection[str], wakers: Collection[str], polling: Pol
         )
 
 
-def _are_same(before: tuple[Pod, ...], now: tuple[Pod, ...]) -> bool:
-    return len(before) == len(now) and all(old is new for old, new in zip(before, now, strict=True))
+def _are_same(before: Reading, now: Reading) -> bool:
+    if (before.places, before.unread) != (now.places, now.unread) or len(before.pods) != len(now.pods):
+        return False
+    return all(old is new for old, new in zip(before.pods, now.pods, strict=True))

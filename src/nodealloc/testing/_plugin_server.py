@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -192,7 +193,8 @@ class DevicePluginServer:
         server, self._server = self._server, None
         if server is not None:
             server.stop(None).wait()
-        self.socket.unlink(missing_ok=True)
+        with contextlib.suppress(NotADirectoryError):  # a file stands in the place of its folder
+            self.socket.unlink(missing_ok=True)
 
     def introduce(self, kubelet_socket: Path, /) -> bool:
         """Register on `kubelet.sock`; False when nobody is there or the answer is no."""
@@ -213,16 +215,32 @@ class DevicePluginServer:
         return True
 
     def keep_introducing(self, kubelet_socket: Path, stop: threading.Event, /) -> None:
-        """Register, and again whenever the own socket was deleted or `kubelet.sock` is another."""
+        """Register, and again whenever the own socket was deleted or `kubelet.sock` is another.
+
+        Where it cannot listen, such as with a file in the place of its folder, it tells `unserved`, once,
+        and tries again.
+        """
         introduced: tuple[int, int, int] | None = None
+        unserved = ""
         while not stop.wait(_SOON_S):
             if not self.socket.exists():
-                self.stop()
-                self.start()
-                introduced = None
+                introduced, before = None, unserved
+                if unserved := self._served_anew():
+                    if unserved != before:
+                        self._tell("unserved", unserved)
+                    continue
             now = _identity(kubelet_socket)
             if now is not None and now != introduced and self.introduce(kubelet_socket):
                 introduced = now
+
+    def _served_anew(self) -> str:
+        """Why it cannot listen; "" where it does."""
+        try:
+            self.stop()
+            self.start()
+        except (OSError, RuntimeError) as error:  # gRPC's word for an address that it cannot have
+            return str(error)
+        return ""
 
     def _wrapped(
         self, name: str, answer: Callable[[bytes], bytes]

@@ -125,7 +125,7 @@ class FakePlugin:
     Attributes:
         allocated: What `allocate` was called with, in order.
         prepared: What `pre_start` was called with, in order.
-        waiting: What `allocate` was called with that hung, in order.
+        waiting: What `allocate` and `pre_start` were called with that hung, in order.
         refusal: Raised by every call of `PluginCalls` while it is not None.
     """
 
@@ -141,7 +141,7 @@ class FakePlugin:
         self._hangs = False
 
     def hang(self) -> None:
-        """From now on `allocate` answers nobody, as long as its caller waits and nobody calls `close`."""
+        """From now on `allocate` and `pre_start` answer nobody who waits, until somebody calls `close`."""
         self._hangs = True
 
     def set_devices(self, devices: Sequence[Device], /) -> None:
@@ -180,16 +180,18 @@ class FakePlugin:
         """See `PluginCalls`."""
         self._alive("Allocate")
         if self._hangs:
-            self._hang(tuple(ids), ManualCancel() if cancel is None else cancel)
+            self._hang(tuple(ids), ManualCancel() if cancel is None else cancel, "Allocate")
         self.allocated.append(tuple(ids))
         return encode_response(Response(env={"DEVICES": ",".join(ids)}))
 
-    def pre_start(self, ids: Sequence[str], /) -> None:
+    def pre_start(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> None:
         """See `PluginCalls`."""
         self._alive("PreStartContainer")
+        if self._hangs:
+            self._hang(tuple(ids), ManualCancel() if cancel is None else cancel, "PreStartContainer")
         self.prepared.append(tuple(ids))
 
-    def _hang(self, ids: tuple[str, ...], cancel: Cancel) -> None:
+    def _hang(self, ids: tuple[str, ...], cancel: Cancel, call: str) -> None:
         leave = cancel.on_cancel(self._wake)
         with self._changed:
             self.waiting.append(ids)
@@ -197,7 +199,7 @@ class FakePlugin:
         leave()
         if cancel.is_set():
             raise CancelledError
-        self._alive("Allocate")
+        self._alive(call)
 
     def _wake(self) -> None:
         with self._changed:
@@ -222,8 +224,8 @@ def check_connection(
 
     Args:
         make: From the devices of a plugin to a connection with it, a function
-            that changes its devices, and one by which it answers no `Allocate`
-            from then on.
+            that changes its devices, and one by which it answers neither
+            `Allocate` nor `PreStartContainer` from then on.
     """
     first, second = (Device("a"), Device("b", numa_nodes=2)), (Device("b", "Unhealthy"),)
     connection, change, hang = make(first)
@@ -247,8 +249,13 @@ def check_connection(
         preferred = connection.preferred(question)
         assert set(preferred) <= {"a", "b"}, f"asked which of a and b it prefers, it answered {preferred}"
         hang()
-        for when in ("before it began", "while it waited"):
-            _check_cancel(connection, when)
+        calls: dict[str, Callable[[Cancel], object]] = {
+            "allocate()": lambda cancel: connection.allocate(["b"], cancel=cancel),
+            "pre_start()": lambda cancel: connection.pre_start(["b"], cancel=cancel),
+        }
+        for name, call in calls.items():
+            for when in ("before it began", "while it waited"):
+                _check_cancel(name, call, when)
         _check_close(connection, lists)
     finally:
         connection.close()
@@ -267,12 +274,12 @@ def _passes(call: Callable[[], object], what: str) -> None:
         raise AssertionError(f"{what} raised {error!r}; it may be repeated") from error
 
 
-def _check_cancel(connection: PluginConnection, when: str) -> None:
-    cancel, ended = ManualCancel(), list[BaseException | bytes]()
+def _check_cancel(name: str, call: Callable[[Cancel], object], when: str) -> None:
+    cancel, ended = ManualCancel(), list[object]()
 
     def ask() -> None:
         try:
-            ended.append(connection.allocate(["b"], cancel=cancel))
+            ended.append(call(cancel))
         except BaseException as error:  # noqa: BLE001 - judged below
             ended.append(error)
 
@@ -281,11 +288,11 @@ def _check_cancel(connection: PluginConnection, when: str) -> None:
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(0.0 if cancel.is_set() else 0.1)
-    assert cancel.is_set() or not ended, f"the plugin hangs in Allocate, and allocate() came to {ended}"
+    assert cancel.is_set() or not ended, f"the plugin hangs, and {name} came to {ended}"
     cancel.set()
     asking.join(_SOON_S)
-    assert ended, f"allocate() was asked to stop {when}, and goes on: the plugin hangs"
-    assert isinstance(ended[0], CancelledError), f"allocate() was asked to stop {when}, and came to {ended}"
+    assert ended, f"{name} was asked to stop {when}, and goes on: the plugin hangs"
+    assert isinstance(ended[0], CancelledError), f"{name} was asked to stop {when}, and came to {ended}"
 
 
 def _check_close(connection: PluginConnection, lists: Iterator[Sequence[Device]]) -> None:

@@ -16,6 +16,7 @@ from nodealloc import _attrs as attrs
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podlife import (
+    CanStopConfiguring,
     Configures,
     CredentialSource,
     EnvironmentSource,
@@ -234,6 +235,10 @@ def check_configures(configures: Configures, pod: Pod, /) -> None:
         made = configures.container(record, one, 2, "sha256:a", report)
         again = configures.container(record, one, 2, "sha256:a", report)
         assert made == again, f"container {one.name} is configured in two ways"
+        can: object = configures
+        if isinstance(can, CanStopConfiguring):
+            stopped = can.container_unless_stopped(record, one, 2, "sha256:a", report, ManualCancel())
+            assert stopped == made, f"container {one.name} is another one where it may be asked to stop"
         asked = (one.name, 2, "sha256:a")
         found = (made.name, made.attempt, made.image)
         assert found == asked, f"asked for {asked}, it configures {found}"

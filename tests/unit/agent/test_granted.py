@@ -11,6 +11,7 @@ from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import DeviceMount, DeviceNode, Launch
 from nodealloc.devices.plugins import DevicePlugins
+from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import ConfigurationError
 from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
@@ -29,8 +30,9 @@ class Plugins(DevicePlugins):
     mount: DeviceMount
     heard: list[Owner] = attrs.field(factory=list[Owner])
 
-    def pre_start(self, owner: Owner, /) -> None:
+    def pre_start(self, owner: Owner, /, *, cancel: Cancel | None = None) -> None:
         """Noted."""
+        assert cancel is None or not cancel.is_set()
         self.heard.append(owner)
 
     def launch(self, owner: Owner, /) -> Launch:
@@ -43,7 +45,7 @@ class Plugins(DevicePlugins):
 def test_a_plugin_may_leave_out_the_root(path: str) -> None:
     """Runtimes take such a path as an absolute one."""
     options = _with_devices(
-        ContainerRunOptions(), Plugins(DeviceMount(path, "/opt/gpu", read_only=True)), OWNER
+        ContainerRunOptions(), Plugins(DeviceMount(path, "/opt/gpu", read_only=True)), OWNER, None
     )
     (found,) = options.mounts
     assert options.devices[0].container_path == "/dev/gpu0"
@@ -54,7 +56,7 @@ def test_a_plugin_may_leave_out_the_root(path: str) -> None:
 def test_a_plugin_that_says_no_place_is_refused(mount: DeviceMount) -> None:
     """It would be mounted over everything that the container has, or from wherever the runtime is."""
     with pytest.raises(ConfigurationError, match=r"HostMount\.(container|host)_path: expected an absolute"):
-        _with_devices(ContainerRunOptions(), Plugins(mount), OWNER)
+        _with_devices(ContainerRunOptions(), Plugins(mount), OWNER, None)
 
 
 def test_no_plugin_hears_of_other_limits() -> None:
@@ -71,4 +73,4 @@ def test_no_plugin_hears_of_other_limits() -> None:
     assert granted.resources(record, app).cpu_quota_us == 100_000
     assert plugins.heard == []
     check_configures(granted, record.pod)
-    assert plugins.heard == [OWNER, OWNER]
+    assert plugins.heard == [OWNER, OWNER, OWNER]

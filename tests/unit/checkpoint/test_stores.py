@@ -444,6 +444,31 @@ def test_wrong_kinds_are_named(tmp_path: Path) -> None:
         contents.get("row.1", CpuManagerState)
 
 
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_a_machine_that_cannot_be_read_is_no_other_one(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Whoever forgets on another machine, or after a boot, what he granted would do so with all running."""
+    real, calls, failing = Path.read_text, 0, -1
+
+    def fail(self: Path, *given: str, **more: str) -> str:
+        nonlocal calls
+        calls += 1
+        if calls - 1 == failing:
+            raise OSError(number, os.strerror(number), str(self))
+        return real(self, *given, **more)
+
+    monkeypatch.setattr(Path, "read_text", fail)
+    here = this_machine()
+    assert calls > 2
+    for failing in range(calls):  # noqa: B007 - read by what stands in the place of the call
+        calls = 0
+        with pytest.raises(StoreFailedError, match=os.strerror(number)) as caught:
+            this_machine()
+        assert caught.value.code == number
+        assert ("open more files" in str(caught.value)) is (number == errno.EMFILE)
+    failing = -1
+    assert this_machine() == here
+
+
 def test_this_machine_is_the_same_twice(tmp_path: Path) -> None:
     """The identity is stable, and another boot changes the boot id alone."""
     assert this_machine() == this_machine()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from nodealloc.idset import CPUSet
 from nodealloc.machine import (
+    MachineUnreadableError,
     NotAMachineError,
     discover,
     machine_from_json,
@@ -183,3 +185,28 @@ def test_a_root_that_may_not_be_read_says_so(root: Path) -> None:
     (root / CPU).symlink_to("cpu")
     with pytest.raises(NotAMachineError, match=r"no directory devices/system/cpu to read .*symbolic links"):
         discover(root)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.ESTALE])
+@pytest.mark.parametrize("call", ["open", "read", "listdir", "scandir"])
+def test_a_call_that_fails_makes_no_other_machine(
+    root: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    """Whichever one: what the system does not give now is not missing, and who looks hears of it."""
+    whole, real, calls, failing = discover(root), getattr(os, call), 0, -1
+
+    def fail(*given: object, **more: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls - 1 == failing:
+            raise OSError(number, os.strerror(number))
+        return real(*given, **more)
+
+    monkeypatch.setattr(os, call, fail)
+    assert discover(root) == whole
+    assert calls > 0
+    for failing in range(calls):  # noqa: B007 - read by what stands in the place of the call
+        calls = 0
+        with pytest.raises(MachineUnreadableError, match=rf"^{root}.*cannot be read now") as caught:
+            discover(root)
+        assert caught.value.reason == os.strerror(number)

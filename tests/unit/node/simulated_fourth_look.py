@@ -26,8 +26,8 @@ FOURTH_LOOK = {
     "names-gone-forgotten": Change(
         "names of static pods are forgotten as soon as their manifests are gone",
         "podsources/_editions.py",
-        "        return Editions(by_name={**gone, **names}, least=self.least), tuple(told)\n",
-        "        return Editions(by_name=names, least=self.least), tuple(told)\n",
+        "        by_name = {**gone, **names}\n",
+        "        by_name = names\n",
         "calm",
     ),
     "cgroup-stays": Change(

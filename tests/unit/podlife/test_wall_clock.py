@@ -75,3 +75,32 @@ def test_a_clock_that_is_set_moves_no_back_off_deadline_or_grace(set_s: float, k
     expected = undisturbed(killed=killed)
     assert any("app#3" in line for line in expected)
     assert lived(set_s, killed=killed) == expected
+
+
+@pytest.mark.parametrize("set_s", [-20_000 * DAY_S, -DAY_S, 0.0, DAY_S])
+def test_a_boot_that_begins_in_the_past_holds_nobody_up(set_s: float) -> None:
+    """A machine without a clock of its own: what has been is not to come, and no wait lasts until then."""
+    node = SetNode(policy=LifePolicy(pulls_at_once=None, restarts=BACK_OFF))
+    limited = pod("limited", active_deadline_seconds=60)
+    for one in (pod("crashes"), limited):
+        node.lives.put(one)
+    node.after(2)
+    for _ in range(2):
+        node.exit("app", 1, "crashes")
+        node.after(1)
+        node.after(20)
+    node.exit("app", 1, "crashes")
+    node.after(1)
+    waiting = node.running("crashes")
+    assert waiting == []
+    node.runtime.lose_records(*[one.record.id for one in node.containers("limited")])
+    node.boot_id = "boot-2"
+    node.set_s += set_s
+    node.kill_agent()
+    for one in (pod("crashes"), limited):
+        node.lives.put(one)
+    node.lives.heard()
+    node.after(41, step_s=1.0)
+    assert len(node.running("crashes")) == 1, "its back-off is 40 s at most"
+    node.after(41, step_s=1.0)
+    assert node.life("limited").is_over, "its minute is over"

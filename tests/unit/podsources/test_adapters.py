@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -556,10 +558,63 @@ def test_a_path_may_name_one_manifest(tmp_path: Path, rules: Rules) -> None:
 
 
 def test_a_path_that_is_neither_folder_nor_file_is_refused(tmp_path: Path) -> None:
-    """A pipe, for one; nothing is read of it."""
+    """A pipe, a socket, a link to itself; nothing is read of them, and each is named with what to do."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(NotADirectoryError):
-        FolderSource(tmp_path / "pipe").read(ManualCancel())
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "socket"))
+    (tmp_path / "loop").symlink_to("loop")
+    for name, words in (
+        ("pipe", "no folder, and no file; give the folder of manifests, or one manifest"),
+        ("socket", "no folder, and no file; give the folder of manifests, or one manifest"),
+        ("loop", "a link that leads nowhere; mend it, or mount what it leads to"),
+    ):
+        path = tmp_path / name
+        with pytest.raises(OSError, match=f"^{re.escape(f'{path}: {words}')}$"):
+            FolderSource(path).read(ManualCancel())
+
+
+def test_a_folder_behind_a_link_that_leads_nowhere_is_not_empty(folder: Folder) -> None:
+    """What it leads to is not mounted: nobody has taken manifests away. A kubelet ends their pods."""
+    (folder.path / "web.yaml").write_text(manifest(), encoding="utf-8")
+    link = folder.path.parent / "link"
+    link.symlink_to(folder.path)
+    right = FolderSource(link, settle_s=0, clock=folder.clock)
+    kubelet = FolderSource(link, settle_s=0, away_s=0, clock=folder.clock, rules=KUBELET)
+    assert len(right.read(ManualCancel()).pods) == len(kubelet.read(ManualCancel()).pods) == 1
+    link.unlink()
+    link.symlink_to("nowhere")
+    for _ in range(2):
+        with pytest.raises(OSError, match="a link that leads nowhere; mend it, or mount what it leads to"):
+            right.read(ManualCancel())
+        folder.clock.advance(60.0)
+    assert kubelet.read(ManualCancel()).pods == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EIO, "look at the disk, or at the server that it is on, and mount it anew"),
+        (errno.ESTALE, "look at the disk, or at the server that it is on, and mount it anew"),
+        (errno.ENOTCONN, "look at the disk, or at the server that it is on, and mount it anew"),
+        (errno.EACCES, "mend its rights, or take it away"),
+        (errno.ENOENT, "mend the link, or take it away"),
+        (errno.ELOOP, "mend the link, or take it away"),
+        (errno.EMFILE, "let this process open more files"),
+        (errno.ENAMETOOLONG, "mend it, or take it away"),
+    ],
+)
+def test_what_to_do_about_a_file_that_cannot_be_read_is_what_helps(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    """A disk that fails has nothing to do with the rights of a file."""
+    (folder.path / "web.yaml").write_text(manifest(), encoding="utf-8")
+
+    def fail(path: str) -> int:
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(_folder, "open_plain", fail)
+    (fault,) = folder.look().faults
+    assert fault.what == f"cannot be read ({os.strerror(number)}); {remedy}"
 
 
 def test_a_folder_that_is_not_there_yet_knows_nothing(tmp_path: Path) -> None:

@@ -169,9 +169,14 @@ class GrpcConnection:
             )
         return answer
 
-    def pre_start(self, ids: Sequence[str], /) -> None:
+    def pre_start(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> None:
         """See `PluginCalls`."""
-        self._caller.call("PreStartContainer", codec.encode_pre_start(ids), self._deadlines.pre_start_s)
+        self._caller.call(
+            "PreStartContainer",
+            codec.encode_pre_start(ids),
+            self._deadlines.pre_start_s,
+            on_cancel=None if cancel is None else cancel.on_cancel,
+        )
 
     def close(self) -> None:
         """See `PluginWatch`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -298,10 +299,15 @@ class DevicePlugins:
         prepare(self._keeper, lambda resource: self._calls(resource, "Allocate"), workload, cancel)
 
     @typed
-    def pre_start(self, owner: Owner, /) -> None:
+    def pre_start(self, owner: Owner, /, *, cancel: Cancel | None = None) -> None:
         """Before each start of a container: plugins that want it prepare its devices; after `prepare`.
 
+        Args:
+            owner: The container.
+            cancel: Asks to stop, as of `prepare`. None waits for `Deadlines.pre_start_s`.
+
         Raises:
+            CancelledError: Of `concurrent.futures`; asked to stop before there was every answer.
             PluginUnavailableError: `NOT PREPARED`: `prepare` has no answer so far.
             PluginUnavailableError: A plugin that wants it did not answer.
             PluginRefusedError: A plugin refused; do not start the container.
@@ -314,7 +320,9 @@ class DevicePlugins:
                 if grant.response is None:
                     why = "call prepare first, and again until it succeeds"
                     raise PluginUnavailableError(resource, "PreStartContainer", "NOT PREPARED", why)
-                self._calls(resource, "PreStartContainer").pre_start(sorted(grant.ids))
+                if cancel is not None and cancel.is_set():
+                    raise CancelledError
+                self._calls(resource, "PreStartContainer").pre_start(sorted(grant.ids), cancel=cancel)
 
     @typed
     def launch(self, owner: Owner, /) -> Launch | NotYet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -63,7 +64,8 @@ class FolderPreparer:
     def settle(self, known: Callable[[], Collection[str]]) -> None:
         """Remove directories of pods that nobody knows: an agent was killed as it was about to.
 
-        One in which something is mounted stays, and so does one that has a volume of its own.
+        One in which something is mounted stays, and so does one that has a volume of its own, or of
+        which the disk does not say whether it has.
 
         Args:
             known: Uids of pods that are wanted, remembered or have something at the runtime; asked
@@ -71,10 +73,26 @@ class FolderPreparer:
         """
         folders = PodFolders(str(self._pods.absolute()), mountinfo=self._mountinfo)
         for one in plan_housekeeping(folders.found(), known(), is_ready=True).remove:
-            if not any(Path(one.where, "volumes").glob("*/*")):
+            if not _may_hold_volumes(f"{one.where}/volumes"):
                 self.remove(one.uid)
 
     def _mounted(self, uid: str) -> list[str]:
         folder = str(self._pods.resolve() / uid)  # as the kernel names it
         mounts = [one.target for one in parse_mountinfo(self._mountinfo())]
         return [one for one in mounts if one == folder or one.startswith(f"{folder}/")]
+
+
+def _may_hold_volumes(folder: str) -> bool:
+    """Whether any folder in it holds something; also where one cannot be listed, so that nobody knows."""
+    try:
+        return any(_names(f"{folder}/{plugin}") for plugin in _names(folder))
+    except OSError:
+        return True
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [one.name for one in entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -385,9 +385,9 @@ class _Connection:
             )
         )
 
-    def pre_start(self, ids: Sequence[str], /) -> None:
+    def pre_start(self, ids: Sequence[str], /, *, cancel: Cancel | None = None) -> None:
         """See `PluginCalls`."""
-        one = self._enter("PreStartContainer")
+        one = self._enter("PreStartContainer", cancel)
         self._plugins.did(What.PREPARED, one.resource, ids)
         self._plugins.leave()
 

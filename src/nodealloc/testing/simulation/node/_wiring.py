@@ -93,6 +93,7 @@ def _wire(
         ports.sources,
         editions=was.editions,
         remember=remembering_editions(store),
+        known=was.pods,
         executor=on.executor,
         clock=on.clock,
     )
