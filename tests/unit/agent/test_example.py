@@ -11,24 +11,29 @@ from typing import Any
 import pytest
 
 from examples.agent.__main__ import _runtime as runtime_of
+from examples.agent.build import node_of
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
-from nodealloc.agent import AdmissionPreparer
+from nodealloc.agent import AGENT_FORMATS, AdmissionPreparer
 from nodealloc.cgroups import Layout
+from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
 from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
-from nodealloc.kubeconfig import kubelet_config
+from nodealloc.errors import ConfigurationError
+from nodealloc.kubeconfig import NodePlan, kubelet_config
+from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
 from nodealloc.podlife import Ending, EndingKind, HookCall, PodFacts, PodLives, SecretCredentials
-from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod, resources
 from nodealloc.runtime import PodKnown, PodReport, RuntimeWatch
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
 from nodealloc.testing.podlife import FakeHooks
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation.node import NodeSimulation
 from nodealloc.testing.volume_sources import FakeConfigSource
+from nodealloc.topology import Placed
 from nodealloc.verdicts import NotYet
 from nodealloc.volumes.plugins import PodObjects
 
@@ -235,3 +240,27 @@ def test_the_runtime_has_as_long_as_the_configuration_says(tmp_path: Path) -> No
     assert isinstance(made, CriRuntime)
     assert (made._deadlines.look_s, made._deadlines.change_s) == (600.0, 1200.0)
     made.close()
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_grants_of_a_later_release_are_not_given_twice(version: int) -> None:
+    """An agent that was set back took them for lost, and gave out CPUs on which containers still ran."""
+    plan = NodePlan.of(
+        kubelet_config({"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}, source="a test"),
+        machine_from_text("1 socket x 4 cores, memory=8Gi"),
+        name="n1",
+        capacity=resources({"cpu": 4, "memory": "8Gi", "ephemeral-storage": "1Gi", "pid": 1 << 15}),
+        kernel="6.1.0",
+    )
+    own = resources({"cpu": 2, "memory": "1Gi"})
+    app = Container(name="app", image="x", requests=own, limits=own)
+    store = MemoryStore(AGENT_FORMATS)
+    node = node_of(plan, store)
+    assert isinstance(node.admit(Pod(uid="db", name="db", containers=(app,))), Placed)
+    (row,) = store.read().rows("workload.", JsonCheckpoint).values()
+    store.commit({"workload.db": JsonCheckpoint(kind=row.kind, version=version, value=row.value)})
+    later = MemoryStore(AGENT_FORMATS, data=store.data())
+    words = f"workload.db: .*version {version}; start the version that wrote it"
+    with pytest.raises(ConfigurationError, match=words):
+        node_of(plan, later)
+    assert later.data() == store.data()
