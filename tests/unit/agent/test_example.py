@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from examples.agent.__main__ import _runtime as runtime_of
+from examples.agent.__main__ import _store as store_of
 from examples.agent.build import node_of
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
@@ -264,3 +265,18 @@ def test_grants_of_a_later_release_are_not_given_twice(version: int) -> None:
     with pytest.raises(ConfigurationError, match=words):
         node_of(plan, later)
     assert later.data() == store.data()
+
+
+@pytest.mark.parametrize(("first", "then"), [("files", "sqlite"), ("sqlite", "files")])
+def test_another_kind_of_store_forgets_nothing(tmp_path: Path, first: str, then: str) -> None:
+    """With the other option an agent began with nothing beside all that the one before had remembered."""
+    row = JsonCheckpoint(kind="workload", version=1, value={})
+    with store_of(tmp_path, first) as store:
+        store.commit({"workload.db": row})
+    before = sorted(tmp_path.rglob("*"))
+    words = rf"--store {then}: {tmp_path}/checkpoint\S* .* give --store {first}, or .*checkpoint convert"
+    with pytest.raises(ConfigurationError, match=words):
+        store_of(tmp_path, then)
+    assert sorted(tmp_path.rglob("*")) == before
+    with store_of(tmp_path, first) as store:
+        assert store.read().values == {"workload.db": row}
