@@ -24,6 +24,7 @@ from nodealloc.checkpoint import (
     MemoryStore,
     Since,
     SqliteStore,
+    StoreFailedError,
 )
 from nodealloc.cpuset import CpuAllocator, CPUSet
 from nodealloc.dsw_asw import Moment
@@ -131,6 +132,22 @@ def test_a_commit_that_an_earlier_release_began_is_finished(tmp_path: Path) -> N
     assert found.is_whole
     assert {key: getattr(row, "value", None) for key, row in found.values.items()} == {"row.1": 3}
     assert (found.since, found.writer) == (Since.RESTART, HERE)
+
+
+def test_a_commit_that_a_later_release_began_is_left_to_it(tmp_path: Path) -> None:
+    """Its record was carried out as one of today, whatever that release meant by it."""
+    folder = tmp_path / "store"
+    folder.mkdir(mode=0o700)
+    files: dict[str, str] = {**STORED["files"]}
+    value = JsonCheckpoint.unmarshal(files[".nodealloc.commit"].encode()).value
+    later = JsonCheckpoint(kind="commit", version=2, value=value).marshal()
+    files[".nodealloc.commit"] = later.decode()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    with pytest.raises(StoreFailedError, match=r"\.nodealloc\.commit.*version 2.*release that wrote it"):
+        FileStore(folder, FORMATS)
+    left = {path.name: path.read_text() for path in folder.iterdir() if path.name != ".nodealloc.lock"}
+    assert left == files
 
 
 def test_a_database_of_an_earlier_release_is_read(tmp_path: Path) -> None:
