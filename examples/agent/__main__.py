@@ -214,10 +214,22 @@ def _until_told_to_stop() -> None:
         pass
 
 
+_STORES: Final = {"files": "checkpoint", "sqlite": "checkpoint.db"}
+
+
 def _store(root: Path, kind: str) -> FileStore | checkpoint.SqliteStore:
+    """What remembers; an agent that began anew beside what another one has remembered would mix them."""
+    path = root / _STORES[kind]
+    for other, name in _STORES.items():
+        if other != kind and (root / name).exists():
+            raise ConfigurationError(
+                f"--store {kind}: {root / name} is there, of an earlier agent; give --store {other}, "
+                f"or have `python -m nodealloc checkpoint convert {root / name} {path} --to {kind}` take it "
+                "over, and move it away"
+            )
     if kind == "sqlite":
-        return checkpoint.SqliteStore(root / "checkpoint.db", AGENT_FORMATS, identity=this_machine())
-    return FileStore(root / "checkpoint", AGENT_FORMATS, identity=this_machine())
+        return checkpoint.SqliteStore(path, AGENT_FORMATS, identity=this_machine())
+    return FileStore(path, AGENT_FORMATS, identity=this_machine())
 
 
 def _cgroups(tree: Path, root: Path) -> CgroupFs:

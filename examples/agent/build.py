@@ -15,6 +15,7 @@ from nodealloc.devices import DeviceAllocator
 from nodealloc.devices.plugins import DeviceAdvisor, DevicePlugins
 from nodealloc.dirwatch import InotifyWatcher, Watcher
 from nodealloc.dsw_asw import Clock, Driven, Executor, Moment
+from nodealloc.errors import ConfigurationError
 from nodealloc.kubeconfig import NodePlan
 from nodealloc.node import NodeAllocator
 from nodealloc.pluginreg import PluginRegistrar
@@ -59,9 +60,18 @@ MACHINE: Final = Stage(say=lambda line: print(line, file=sys.stderr, flush=True)
 
 
 def node_of(plan: NodePlan, store: Store) -> NodeAllocator:
-    """What is held, with all that was remembered; what is not clean is printed and taken as it is."""
+    """What is held, with all that was remembered; what is not clean is printed and taken as it is.
+
+    Raises:
+        ConfigurationError: A row or file is whole and makes no sense here, as one of a later release: what
+            it grants would be given out twice. Nothing was changed.
+    """
     node = NodeAllocator(plan.empty, store, view=plan.view, chain=plan.chain, kubelet_files=["cpu"])
     report = node.start()
+    whole = store.read().values
+    unread = [f"{one.key}: {one.reason}" for one in report.damaged if one.key in whole]
+    if unread:
+        raise ConfigurationError("\n".join(unread))
     if not report.is_clean:
         print(report, flush=True)
         node.accept()

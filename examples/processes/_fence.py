@@ -53,6 +53,10 @@ class Fence:
         """Whether the kernel keeps processes in, and to their limits."""
         return self.driver is not None and not self.driver.layout.stand_in
 
+    def _holds(self, name: str) -> bool:
+        """Whether a cgroup keeps its processes in; a container from a time without cgroups has none."""
+        return self.driver is not None and self.confines and self.driver.exists(CgroupName.parse(name))
+
     def make(self, name: str, resources: LinuxResources, /) -> None:
         """Make a cgroup with its limits, and those above it that are missing."""
         if self.driver is None:
@@ -88,11 +92,11 @@ class Fence:
             ticks: That one's start time; -1 for whoever has the number now.
         """
         inside = self.driver.pids(CgroupName.parse(name)) if self.driver is not None else frozenset[int]()
-        return inside if self.confines or not pid else inside | _session(pid, ticks)
+        return inside if self._holds(name) or not pid else inside | _session(pid, ticks)
 
     def end(self, name: str, pid: int, ticks: int, /) -> frozenset[int]:
         """SIGKILL to all in it; who is still there shortly after."""
-        if self.driver is not None and self.confines:
+        if self.driver is not None and self._holds(name):
             return frozenset(one.pid for one in self.driver.kill(CgroupName.parse(name)))
         return end_all(lambda: self.members(name, pid, ticks))
 
@@ -118,7 +122,7 @@ class Fence:
         Yields:
             What moves a process into both.
         """
-        if self.driver is None or not self.confines:
+        if self.driver is None or not self._holds(name):
             held: list[int] = []
             try:
                 yield held.append

@@ -22,6 +22,7 @@ __all__ = ["Stored", "count", "faults_of", "row_converter", "shared"]
 T = TypeVar("T")
 _VERSION: Final = 1
 _AT: Final = " @ $"
+_REMEDY: Final = "start the version that wrote it"
 
 
 class Stored(Generic[T]):
@@ -51,9 +52,7 @@ class Stored(Generic[T]):
         """
         if (row.kind, row.version) != (self._kind, _VERSION):
             found = f"{row.kind} version {row.version}"
-            reason = (
-                f"expected {self._kind} version {_VERSION}, found {found}; start the version that wrote it"
-            )
+            reason = f"expected {self._kind} version {_VERSION}, found {found}; {_REMEDY}"
             raise self._refusal([Fault("$", reason)])
         if not isinstance(row.value, Mapping):
             raise self._refusal([Fault("$", "expected a mapping")])
@@ -100,7 +99,10 @@ def faults_of(error: cattrs.BaseValidationError, /) -> list[Fault]:
 
 
 def _said(error: BaseException, kind: type | None) -> str:
-    return str(error) if isinstance(error, ValueError) else format_exception(error, kind)
+    if isinstance(error, ValueError):
+        return str(error)
+    said = format_exception(error, kind)
+    return f"{said}; {_REMEDY}" if isinstance(error, cattrs.ForbiddenExtraKeysError) else said
 
 
 # What hooks raise is a `ValueError` also where the type is wrong: cattrs puts the path to it.

@@ -294,6 +294,31 @@ def test_a_command_sees_what_its_container_sees(node: Node) -> None:
         runtime.run_command(made, ("no-such-program",), 1.0)
 
 
+@needs_cgroups
+def test_a_container_from_a_time_without_cgroups_is_served(tmp_path: Path) -> None:
+    """Once there were cgroups each command in it failed, as its probes', and it could not be ended."""
+    node = Node(
+        tmp_path / "state", str(tmp_path / "nothing"), f"nodealloc-test-{os.getpid()}-{next(NUMBERS)}"
+    )
+    before = node.runtime()
+    made = started(before, app())
+    before.close()
+    node.tree = "/sys/fs/cgroup"
+    later = node.runtime()
+    try:
+        assert later.run_command(made, ("sh", "-c", "echo well"), 10.0) == CommandResult(
+            code=0, output=b"well\n"
+        )
+        with pytest.raises(CommandTimedOutError):
+            later.run_command(made, ("sh", "-c", "sleep 1084 & sleep 1085"), 0.3)
+        assert not runs("sleep 1084")
+        assert report(later, made).record.state is RunState.RUNNING
+    finally:
+        for pod in later.listing().pods.values():
+            later.remove_sandbox(pod.sandboxes[0].id)
+        later.close()
+
+
 def test_commands_run_only_where_something_runs(node: Node) -> None:
     """A container that was only made, or has ended, takes no command."""
     runtime = node.runtime()

@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from nodealloc._stored import Stored, row_converter
-from nodealloc.checkpoint import JsonCheckpoint
+from nodealloc.agent import AGENT_FORMATS, Remembered
+from nodealloc.checkpoint import JsonCheckpoint, MemoryStore, row_key
 from nodealloc.dsw_asw import Moment
 from nodealloc.errors import DecodeError
 from nodealloc.node._codec import from_checkpoint
@@ -55,8 +56,23 @@ def test_a_row_that_holds_no_mapping_is_refused(kind: str, value: Json) -> None:
 @kinds
 def test_a_field_that_nobody_wrote_is_named(kind: str) -> None:
     """A row of a later version is not read in part."""
-    with pytest.raises(DecodeError, match=r"extra fields found \(colour\)"):
+    words = r"extra fields found \(colour\); start the version that wrote it"
+    with pytest.raises(DecodeError, match=words):
         READERS[kind](JsonCheckpoint(kind=kind, version=1, value={"colour": "red"}))
+
+
+@pytest.mark.parametrize("prefix", ["runtime", "podlife", "podstatus", "probes", "sources"])
+def test_a_row_that_an_agent_cannot_read_is_named_by_its_key(prefix: str) -> None:
+    """There may be thousands; which one it is says what to look at, or to take away."""
+    key = row_key(prefix, "8f1c")
+    store = MemoryStore(AGENT_FORMATS)
+    store.commit({key: JsonCheckpoint(kind="later", version=2, value={})})
+    with pytest.raises(
+        DecodeError, match=f"^{prefix}.8f1c: row of .*start the version that wrote it"
+    ) as caught:
+        Remembered.read(store, now=NOW)
+    assert [fault.path for fault in caught.value.faults] == ["$"]
+    assert key in store.read().values
 
 
 @attrs.frozen(kw_only=True)

@@ -138,13 +138,15 @@ class BaseStore:
         """Give back what the store holds; for subclasses."""
 
     def _adopt(self, data: Mapping[str, bytes], writer: Identity | None) -> dict[str, str]:
-        """Take what was stored; answers with the reasons against what is damaged."""
+        """Take what was stored and has a format; answers with the reasons against what is damaged."""
         self._writer = writer
         self._since = Since.between(writer, self._identity)
         reasons: dict[str, str] = {}
         for key, stored in data.items():
             reader = reader_for(key, self._formats)
-            verdict = "no format is declared for this key" if reader is None else judge(reader, stored)
+            if reader is None:
+                continue
+            verdict = judge(reader, stored)
             if isinstance(verdict, str):
                 reasons[key] = verdict
             else:
@@ -168,6 +170,10 @@ class BaseStore:
                 self._values[key] = value
         for entry in settled:
             self._damaged.remove(entry)
+
+    def _is_mine(self, key: str) -> bool:
+        """Whether it has a format: what has none, as rows of a later release, stays where it is."""
+        return reader_for(key, self._formats) is not None
 
     def _check(self, key: str) -> str:
         if reader_for(check_key(key), self._formats) is None:

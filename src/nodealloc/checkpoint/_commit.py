@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.checkpoint._base_store import judge
@@ -11,7 +12,23 @@ from nodealloc.checkpoint._json import Json, Shape
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import DecodeError
 
-__all__ = ["Change", "RedoRecord", "Rename", "digest"]
+__all__ = ["Change", "LaterRecordError", "RedoRecord", "Rename", "digest"]
+
+_VERSION: Final = 1
+
+
+class LaterRecordError(Exception):
+    """A later release began this commit; caught by the store.
+
+    Attributes:
+        version: Of the record.
+    """
+
+    version: int
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        super().__init__(f"the record of a commit is of version {version}, and {_VERSION} is known here")
 
 
 @attrs.frozen(kw_only=True)
@@ -59,14 +76,20 @@ class RedoRecord:
         """As it is written before it is carried out."""
         renames = [[step.source, step.target, step.digest] for step in self.renames]
         value: Json = {"rename": renames, "remove": list(self.removes)}
-        return JsonCheckpoint(kind="commit", version=1, value=value).marshal()
+        return JsonCheckpoint(kind="commit", version=_VERSION, value=value).marshal()
 
     @classmethod
     def unpack(cls, data: bytes) -> RedoRecord | str:
-        """As it was written, or why it cannot be believed."""
+        """As it was written, or why it cannot be believed.
+
+        Raises:
+            LaterRecordError: It is whole, and of a version that is not known here.
+        """
         record = judge(JsonCheckpoint.unmarshal, data)
         if isinstance(record, str):
             return record
+        if isinstance(record, JsonCheckpoint) and record.version > _VERSION:
+            raise LaterRecordError(record.version)
         shape = Shape("record of a commit")
         value = record.value if isinstance(record, JsonCheckpoint) else None
         renames: list[Rename] = []

@@ -16,7 +16,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 
-from nodealloc.checkpoint._commit import Change, RedoRecord, Rename, digest
+from nodealloc.checkpoint._commit import Change, LaterRecordError, RedoRecord, Rename, digest
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._ownership import check_owner
@@ -108,6 +108,9 @@ class Directory:
         """Finish the commit that a crash cut off, and clean what it left.
 
         A record that cannot be read is moved aside under the key `@commit`.
+
+        Raises:
+            StoreFailedError: A later release began it, whose new files only that one can place.
         """
         names = self.names()
         if _RECORD in names:
@@ -229,6 +232,9 @@ class Directory:
             if error.code not in NO_FILE:
                 raise
             return str(error)
+        except LaterRecordError as error:
+            remedy = "start the release that wrote it, which finishes that commit"
+            raise StoreFailedError(self._at(_RECORD), "read", 0, str(error), remedy=remedy) from error
 
     def _clear(self, name: str, names: Iterable[str]) -> None:
         try:

@@ -12,7 +12,7 @@ from nodealloc._arguments import wrong
 from nodealloc._typed import typed
 from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
 from nodealloc.checkpoint._record import JsonCheckpoint
-from nodealloc.errors import ConfigurationError
+from nodealloc.errors import ConfigurationError, DecodeError
 
 __all__ = [
     "KEY_LENGTH",
@@ -100,13 +100,19 @@ def rows_of(
         kind: As `row_key` was given it.
         values: What was read (`Store.read`).
         read: From a row to what it stands for; what it raises comes out.
+
+    Raises:
+        DecodeError: `read` raised it; its `source` begins with the key of the row.
     """
     start = f"{kind}."
-    return {
-        unquote(key.removeprefix(start)): read(row)
-        for key, row in values.items()
-        if key.startswith(start) and isinstance(row, JsonCheckpoint)
-    }
+    found: dict[str, T] = {}
+    for key, row in values.items():
+        if key.startswith(start) and isinstance(row, JsonCheckpoint):
+            try:
+                found[unquote(key.removeprefix(start))] = read(row)
+            except DecodeError as error:
+                raise DecodeError(f"{key}: {error.source}", error.faults) from error
+    return found
 
 
 def check_formats(formats: Formats, /) -> Formats:

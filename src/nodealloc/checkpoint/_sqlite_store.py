@@ -173,8 +173,9 @@ class SqliteStore(BaseStore):
             if is_passing(error):
                 raise
             raise UnreadableFile(str(error)) from None
-        good = {str(key): data for key, data in stored if isinstance(data, bytes)}
-        bad = {str(key): "the row holds no bytes" for key, data in stored if not isinstance(data, bytes)}
+        mine = [(str(key), data) for key, data in stored if self._is_mine(str(key))]
+        good = {key: data for key, data in mine if isinstance(data, bytes)}
+        bad = {key: "the row holds no bytes" for key, data in mine if not isinstance(data, bytes)}
         identity = facts.get("identity")
         return good, bad, identity if isinstance(identity, bytes) else None
 
@@ -299,7 +300,8 @@ class SqliteStore(BaseStore):
         self._file = identity_of(self._path)
         stored = dict(self._connection.execute("SELECT key, data FROM checkpoints").fetchall())
         unread = {entry.key for entry in self._damaged}
-        if {key: data for key, data in stored.items() if key not in unread} != self._bytes:
+        mine = {key: data for key, data in stored.items() if key not in unread and self._is_mine(str(key))}
+        if mine != self._bytes:
             self._connection.close()
             reason = "the file holds something else than was committed; close this store and open it again"
             raise StoreFailedError(str(self._path), "sqlite", sqlite3.SQLITE_BUSY, reason)

@@ -107,7 +107,7 @@ def end(
         observed: What is known.
         is_busy: Whether something of it is just being made.
         waits_until_s: Until when others may still be told that it is not ready: nothing of
-            it is asked to end before that, except what was before; None for no waiting.
+            it is asked to end before that, except what was before, if only by its hook; None for no waiting.
         now_s: The present.
         policy: How patient to be.
         rules: `skips_stopped`, `stops_ready`, `keeps_starts`, `follows_edits`.
@@ -119,7 +119,8 @@ def end(
         doubtful = () if is_known or not rules.keeps_starts else tuple(record.starting)
         due = _due(record, observed, asked, doubtful, now_s=now_s, rules=rules)
         if waits_until_s is not None:
-            due = [one for one in due if one.record.id in record.stopping]
+            begun = record.stopping.keys() | record.pre_stop.keys()
+            due = [one for one in due if one.record.id in begun]
         stops = steps_to_stop(uid, record, due, now_s=now_s, policy=policy, rules=rules, doubtful=doubtful)
         moments = [one for one in (stops.again_at_s, waits_until_s) if one is not None]
         return Next(record=stops.record, steps=stops.steps, again_at_s=min(moments, default=None))

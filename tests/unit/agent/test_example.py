@@ -13,26 +13,31 @@ from typing import Any
 import pytest
 
 from examples.agent.__main__ import _runtime as runtime_of
+from examples.agent.__main__ import _store as store_of
 from examples.agent.__main__ import options, run
+from examples.agent.build import node_of
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
 from examples.agent.wiring import Place
-from nodealloc.agent import AdmissionPreparer, Agent
+from nodealloc.agent import AGENT_FORMATS, AdmissionPreparer, Agent
 from nodealloc.cgroups import Layout
+from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
 from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
 from nodealloc.errors import ConfigurationError, DecodeError
-from nodealloc.kubeconfig import KubeletConfig, kubelet_config
+from nodealloc.kubeconfig import KubeletConfig, NodePlan, kubelet_config
+from nodealloc.machine import machine_from_text
 from nodealloc.node import NodeAllocator
 from nodealloc.podfacts import EventKind, LifeState, PodEvent, PodIdentity
 from nodealloc.podlife import Ending, EndingKind, HookCall, PodFacts, PodLives, SecretCredentials
-from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, Pod, resources
 from nodealloc.runtime import PodKnown, PodReport, RuntimeWatch
 from nodealloc.testing.dsw_asw import ManualCancel, VirtualClock
 from nodealloc.testing.podlife import FakeHooks
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.simulation.node import NodeSimulation
 from nodealloc.testing.volume_sources import FakeConfigSource
+from nodealloc.topology import Placed
 from nodealloc.verdicts import NotYet
 from nodealloc.volumes.plugins import PodObjects
 
@@ -268,3 +273,42 @@ def test_a_kubelets_own_configuration_is_read_with_its_drop_ins(
     assert read == [20]
     said = "left out: $.rotateCertificates is not supported: nothing here acts upon it yet"
     assert said in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_grants_of_a_later_release_are_not_given_twice(version: int) -> None:
+    """An agent that was set back took them for lost, and gave out CPUs on which containers still ran."""
+    plan = NodePlan.of(
+        kubelet_config({"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}, source="a test"),
+        machine_from_text("1 socket x 4 cores, memory=8Gi"),
+        name="n1",
+        capacity=resources({"cpu": 4, "memory": "8Gi", "ephemeral-storage": "1Gi", "pid": 1 << 15}),
+        kernel="6.1.0",
+    )
+    own = resources({"cpu": 2, "memory": "1Gi"})
+    app = Container(name="app", image="x", requests=own, limits=own)
+    store = MemoryStore(AGENT_FORMATS)
+    node = node_of(plan, store)
+    assert isinstance(node.admit(Pod(uid="db", name="db", containers=(app,))), Placed)
+    (row,) = store.read().rows("workload.", JsonCheckpoint).values()
+    store.commit({"workload.db": JsonCheckpoint(kind=row.kind, version=version, value=row.value)})
+    later = MemoryStore(AGENT_FORMATS, data=store.data())
+    words = f"workload.db: .*version {version}; start the version that wrote it"
+    with pytest.raises(ConfigurationError, match=words):
+        node_of(plan, later)
+    assert later.data() == store.data()
+
+
+@pytest.mark.parametrize(("first", "then"), [("files", "sqlite"), ("sqlite", "files")])
+def test_another_kind_of_store_forgets_nothing(tmp_path: Path, first: str, then: str) -> None:
+    """With the other option an agent began with nothing beside all that the one before had remembered."""
+    row = JsonCheckpoint(kind="workload", version=1, value={})
+    with store_of(tmp_path, first) as store:
+        store.commit({"workload.db": row})
+    before = sorted(tmp_path.rglob("*"))
+    words = rf"--store {then}: {tmp_path}/checkpoint\S* .* give --store {first}, or .*checkpoint convert"
+    with pytest.raises(ConfigurationError, match=words):
+        store_of(tmp_path, then)
+    assert sorted(tmp_path.rglob("*")) == before
+    with store_of(tmp_path, first) as store:
+        assert store.read().values == {"workload.db": row}

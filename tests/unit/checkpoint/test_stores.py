@@ -183,6 +183,29 @@ def test_strangers_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / ".hidden").exists()
 
 
+def test_rows_of_a_later_release_are_left_to_it(opener: Opener) -> None:
+    """Whoever goes back to an earlier one, and on again, finds what that one has no format for."""
+    both: Formats = {**FORMATS, "later.*": JsonCheckpoint.unmarshal}
+    with opener(both) as store:
+        store.commit({"row.1": row(1), "later.1": row(7)})
+    with opener() as store:
+        assert store.read().values == {"row.1": row(1)}
+        assert store.read().is_whole
+        store.commit({"row.1": row(2)})
+    with opener(both) as store:
+        assert store.read().values == {"row.1": row(2), "later.1": row(7)}
+        assert store.read().is_whole
+
+
+def test_rows_without_a_format_are_left_alone_in_memory_too() -> None:
+    """One contract: they are no damage, and a restart has them still."""
+    data = {"row.1": row(1).marshal(), "later.1": b"?"}
+    store = MemoryStore(FORMATS, data=data)
+    store.commit({"row.1": None})
+    assert store.read().is_whole
+    assert store.data() == {"later.1": b"?"}
+
+
 def test_leftovers_are_cleaned_at_start(tmp_path: Path) -> None:
     """New files of a process that died are gone after the next start."""
     with FileStore(tmp_path, FORMATS) as store:

@@ -494,6 +494,24 @@ def test_a_pod_of_which_nothing_was_told_waits_as_well(before: Known | None) -> 
     assert len(node.stops) == 1
 
 
+def test_a_hook_goes_on_while_something_else_is_told_of_its_pod() -> None:
+    """A sibling has ended, or the agent was started anew: that is on its way, and called the hook off."""
+    node = Waiting()
+    node.lives.put(pod(containers=[HOOKED], grace_s=30))
+    node.after(1)
+    node.executor.held.add("pre-stop")
+    node.told.put("u", Known(was_told=True, is_told_unready=True))
+    node.lives.remove("u")
+    node.after(0.2)
+    (hook,) = node.executor.hanging
+    node.told.put("u", Known(was_told=True, is_told_unready=False))
+    node.after(0.2)
+    assert not hook.cancel.is_set()
+    node.after(10)
+    assert not hook.cancel.is_set()
+    assert node.stops == []
+
+
 def test_a_sidecar_waits_for_what_may_have_started() -> None:
     """The answer of the start was lost, and nobody can look: it is told when its own time begins."""
     side = attrs.evolve(APP, name="proxy", restartable=True)
