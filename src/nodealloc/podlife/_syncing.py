@@ -9,11 +9,13 @@ from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, extended
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._actions import plan_pod, stops_of
+from nodealloc.podlife._all_ended import all_ended
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._details import Detail, LifePolicy
 from nodealloc.podlife._forms import in_form
 from nodealloc.podlife._grace import kill_grace_s, stops_after
 from nodealloc.podlife._look import Decided
+from nodealloc.podlife._newest import look as newest_of
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason, Why
@@ -78,8 +80,9 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
         return preparing or Next(record=record)
     record = _learnt(record, observed, turn.now_s, turn.rules)
     definitions = record.definitions or Definitions.of(record.pod)
-    plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=turn.rules)
-    is_over = plan.ends and not plan.makes_sandbox
+    seen = _seen(turn, record, verdicts)
+    plan = plan_pod(record.pod, seen, definitions=definitions, rules=turn.rules)
+    is_over = (plan.ends and not plan.makes_sandbox) or _is_over_by_phase(turn, record.pod, seen, definitions)
     if is_over and record.coming is not None:
         # Nothing runs from which the form that comes could take anything; by that one it may go on.
         return _synced(turn, in_form(record, record.coming), verdicts)
@@ -104,6 +107,13 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
         again_at_s=min(moments, default=None),
         decided=_decided(turn, plan, to_stop),
     )
+
+
+def _is_over_by_phase(turn: Turn, pod: Pod, seen: PodSeen, definitions: Definitions) -> bool:
+    """By a kubelet's rules, as it looks at the pod: what ended is not owed a start by the look before."""
+    if turn.rules.tells_meanwhile or not turn.tries_again:
+        return False
+    return all_ended(pod, newest_of(seen, definitions.kubelet, keeps_ends=False).newest)
 
 
 def _begun(
