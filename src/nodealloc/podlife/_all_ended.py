@@ -27,7 +27,8 @@ _POLICY_NEVER: Final = RestartPolicy.NEVER
 def all_ended(pod: Pod, newest: Mapping[str, Latest], /) -> bool:
     """Whether nothing of a pod runs, and its policy starts none of its main containers again.
 
-    A sidecar that has ended does not count, though it waits to start again.
+    A sidecar that has ended does not count, though it waits to start again; nor does an init container
+    or a sidecar without a record: as main containers have run, it ran before them.
 
     Args:
         pod: As it is wanted.
@@ -35,8 +36,10 @@ def all_ended(pod: Pod, newest: Mapping[str, Latest], /) -> bool:
     """
     if pod.restart_policy is _POLICY_ALWAYS:
         return False
-    for one in (*pod.init_containers, *pod.containers):
-        latest = newest.get(one.name)
-        if latest is None or latest.state is not _EXITED:
-            return False
-    return pod.restart_policy is _POLICY_NEVER or all(newest[one.name].succeeded for one in pod.containers)
+    if any(one.name in newest and newest[one.name].state is not _EXITED for one in pod.init_containers):
+        return False
+    mains = [newest.get(one.name) for one in pod.containers]
+    return all(
+        one is not None and one.state is _EXITED and (pod.restart_policy is _POLICY_NEVER or one.succeeded)
+        for one in mains
+    )

@@ -309,7 +309,7 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
     for stop in to_stop:
         if stop.container_id not in stopping:
             grace_s = _grace_s(record.pod, stop)
-            if _starts_again(plan, stop, turn.rules):
+            if _starts_again(plan, stop):
                 owed = extended(owed, stop.name, stop.container_id)
                 owed_here = extended(owed_here, stop.name, stop.container_id)
             if not turn.rules.counts_stopped:
@@ -330,13 +330,13 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
     return record.but(stopping=stopping, stopped=stopped, owed=owed, owed_here=owed_here)
 
 
-def _starts_again(plan: PodPlan, stop: Stop, rules: Rules) -> bool:
+def _starts_again(plan: PodPlan, stop: Stop) -> bool:
     """Whether a container is stopped to start again, whatever its policy says of how it ends."""
     step = plan.step(stop.name)
     if step is None or (plan.ends and not plan.makes_sandbox):
         return False
-    # In another sandbox a kubelet remembers it of what starts there at once.
-    waits = plan.makes_sandbox and rules.tells_meanwhile and step.why is Why.WAITS_FOR_INIT
+    # A kubelet makes the sandbox for it, and asks its policy when it looks at the pod after that.
+    waits = plan.makes_sandbox and step.why is Why.WAITS_FOR_INIT
     return step.start or step.held is not None or waits
 
 
