@@ -24,22 +24,30 @@ _POLICY_ALWAYS: Final = RestartPolicy.ALWAYS
 _POLICY_NEVER: Final = RestartPolicy.NEVER
 
 
-def all_ended(pod: Pod, newest: Mapping[str, Latest], /) -> bool:
+def all_ended(pod: Pod, newest: Mapping[str, Latest], shown: Mapping[str, bool], /) -> bool:
     """Whether nothing of a pod runs, and its policy starts none of its main containers again.
 
-    A sidecar that has ended does not count, though it waits to start again; nor does an init container
-    or a sidecar without a record: as main containers have run, it ran before them.
+    A sidecar that has ended does not count, though it waits to start again. What was shown and is gone
+    has ended, in an unknown way if it ran: an init container of a pod that never starts again has failed.
 
     Args:
         pod: As it is wanted.
         newest: The newest instance of each container.
+        shown: Container name to whether the instance that was shown last had ended with 0.
     """
-    if pod.restart_policy is _POLICY_ALWAYS:
+    policy = pod.restart_policy
+    if policy is _POLICY_ALWAYS:
         return False
-    if any(one.name in newest and newest[one.name].state is not _EXITED for one in pod.init_containers):
-        return False
-    mains = [newest.get(one.name) for one in pod.containers]
-    return all(
-        one is not None and one.state is _EXITED and (pod.restart_policy is _POLICY_NEVER or one.succeeded)
-        for one in mains
+    if policy is _POLICY_NEVER and any(
+        one.name not in newest and shown.get(one.name) is False
+        for one in pod.init_containers
+        if not one.restartable
+    ):
+        return True
+    for one in (*pod.init_containers, *pod.containers):
+        latest = newest.get(one.name)
+        if one.name not in shown if latest is None else latest.state is not _EXITED:
+            return False
+    return policy is _POLICY_NEVER or all(
+        newest[one.name].succeeded if one.name in newest else shown[one.name] for one in pod.containers
     )

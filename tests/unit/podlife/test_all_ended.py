@@ -73,3 +73,58 @@ def test_a_pod_goes_on_of_which_one_main_container_runs(rules: Rules) -> None:
     node.exit("app")
     node.after(20)
     assert sorted(node.running()) == ["other#0", "side#2"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy", "is_over"),
+    [
+        (BOTH[0], RestartPolicy.NEVER, True),
+        (KUBELET, RestartPolicy.NEVER, True),
+        (BOTH[0], RestartPolicy.ON_FAILURE, False),
+        (KUBELET, RestartPolicy.ON_FAILURE, False),
+        (KUBELET, RestartPolicy.ALWAYS, False),
+    ],
+)
+def test_a_container_that_ran_and_is_removed_by_somebody_has_ended(
+    rules: Rules, policy: RestartPolicy, is_over: bool
+) -> None:
+    """In an unknown way: its pod has failed with policy Never, and it starts again with others."""
+    node = Node(rules=rules)
+    node.lives.put(pod(policy=policy))
+    node.after(4)
+    node.runtime.lose_records(node.id_of("app"))
+    node.after(6)
+    assert (node.life() is LifeState.FINISHED) is is_over
+    assert node.running() == ([] if is_over else ["app#1"])
+
+
+def test_a_container_that_had_succeeded_and_is_removed_has_succeeded() -> None:
+    """By a kubelet's rules what it told of a container stands for the record."""
+    both = (Container(name="app", image="busybox"), Container(name="other", image="busybox"))
+    node = Node(rules=KUBELET)
+    node.lives.put(pod(containers=both, policy=RestartPolicy.ON_FAILURE))
+    node.after(4)
+    node.exit("app")
+    node.after(3)
+    node.runtime.lose_records(node.id_of("app"))
+    node.exit("other")
+    node.after(4)
+    assert node.life() is LifeState.FINISHED
+    assert [one.record.attempt for one in node.containers()] == [0]
+
+
+@pytest.mark.parametrize("rules", BOTH)
+@pytest.mark.parametrize(
+    ("policy", "running"), [(RestartPolicy.NEVER, []), (RestartPolicy.ON_FAILURE, ["first#1"])]
+)
+def test_an_init_container_that_ran_and_is_removed_by_somebody_has_failed(
+    rules: Rules, policy: RestartPolicy, running: list[str]
+) -> None:
+    """So has its pod with policy Never."""
+    node = Node(rules=rules)
+    node.lives.put(pod(policy=policy, init_containers=(FIRST,)))
+    node.after(4)
+    node.runtime.lose_records(node.id_of("first"))
+    node.after(6)
+    assert (node.life() is LifeState.FINISHED) is (not running)
+    assert node.running() == running
