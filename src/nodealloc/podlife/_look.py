@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from nodealloc import _attrs as attrs
+from nodealloc._frozen import Frozen
 from nodealloc.runtime import RunState
 
 __all__ = ["Decided", "Look", "StartFailure", "later"]
@@ -60,6 +61,8 @@ class Look:
         edition: Of the pod.
         failures: Container name to why it did not start.
         attempts: Container name to the newest attempt that was begun.
+        shown: Container name to whether the started instance that was shown last, by this look or one
+            before, had ended with 0.
         acts: Whether what the look led to is still being done.
         listed_s: When the listing came that this series of looks follows; later looks come whole
             periods after it.
@@ -73,6 +76,7 @@ class Look:
     edition: int
     failures: Mapping[str, StartFailure]
     attempts: Mapping[str, int]
+    shown: Mapping[str, bool] = attrs.field(factory=Frozen[str, bool])
     acts: bool = False
     listed_s: float = 0.0
     rests_s: float = 0.0

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import attrs
 
 from nodealloc._frozen import Frozen
+from nodealloc.podfacts import Exited
 from nodealloc.podlife._details import Prune, Resize
 from nodealloc.podlife._look import Decided, Look, StartFailure, later
 from nodealloc.podlife._next import Next
@@ -129,11 +130,22 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
         edition=record.edition,
         failures=record.failures,
         attempts=record.attempts,
+        shown=_shown(record.look, observed),
         listed_s=listed_s,
     )
     # What the look before stopped to start again, and could not start, ended like any other.
     nothing = Frozen[str, str]()
     return record.but(look=look, failures=Frozen[str, StartFailure](), owed=nothing, owed_here=nothing)
+
+
+def _shown(before: Look | None, observed: Observed) -> Mapping[str, bool]:
+    """Of what is gone what the look before knew; of all else the newest instance."""
+    newest = {
+        one.record.name: isinstance(one.exit, Exited) and one.exit.code == 0
+        for one in reversed(observed.report.containers)
+        if one.record.state is not RunState.CREATED
+    }
+    return Frozen[str, bool](newest if before is None else {**before.shown, **newest})
 
 
 def _acts(answer: Next) -> bool:

@@ -9,11 +9,13 @@ from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen, extended
 from nodealloc.dsw_asw import Step
 from nodealloc.podlife._actions import plan_pod, stops_of
+from nodealloc.podlife._all_ended import all_ended
 from nodealloc.podlife._definitions import Definitions
 from nodealloc.podlife._details import Detail, LifePolicy
 from nodealloc.podlife._forms import in_form
 from nodealloc.podlife._grace import kill_grace_s, stops_after
 from nodealloc.podlife._look import Decided
+from nodealloc.podlife._newest import look as newest_of
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed, succeeded
 from nodealloc.podlife._plan import PodPlan, PodSeen, Stop, StopReason, Why
@@ -78,8 +80,9 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
         return preparing or Next(record=record)
     record = _learnt(record, observed, turn.now_s, turn.rules)
     definitions = record.definitions or Definitions.of(record.pod)
-    plan = plan_pod(record.pod, _seen(turn, record, verdicts), definitions=definitions, rules=turn.rules)
-    is_over = plan.ends and not plan.makes_sandbox
+    seen = _seen(turn, record, verdicts)
+    plan = plan_pod(record.pod, seen, definitions=definitions, rules=turn.rules)
+    is_over = (plan.ends and not plan.makes_sandbox) or _is_over_by_phase(turn, record, seen)
     if is_over and record.coming is not None:
         # Nothing runs from which the form that comes could take anything; by that one it may go on.
         return _synced(turn, in_form(record, record.coming), verdicts)
@@ -104,6 +107,15 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
         again_at_s=min(moments, default=None),
         decided=_decided(turn, plan, to_stop),
     )
+
+
+def _is_over_by_phase(turn: Turn, record: PodRecord, seen: PodSeen) -> bool:
+    """By a kubelet's rules, as it looks at the pod: what ended is not owed a start by the look before."""
+    if record.look is None or not turn.tries_again:
+        return False
+    definitions = record.definitions or Definitions.of(record.pod)
+    newest = newest_of(seen, definitions.kubelet, keeps_ends=False).newest
+    return all_ended(record.pod, newest, record.look.shown)
 
 
 def _begun(
@@ -300,7 +312,7 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
     for stop in to_stop:
         if stop.container_id not in stopping:
             grace_s = _grace_s(record.pod, stop)
-            if _starts_again(plan, stop, turn.rules):
+            if _starts_again(plan, stop):
                 owed = extended(owed, stop.name, stop.container_id)
                 owed_here = extended(owed_here, stop.name, stop.container_id)
             if not turn.rules.counts_stopped:
@@ -321,13 +333,13 @@ def _stopping(turn: Turn, record: PodRecord, to_stop: Sequence[Stop], plan: PodP
     return record.but(stopping=stopping, stopped=stopped, owed=owed, owed_here=owed_here)
 
 
-def _starts_again(plan: PodPlan, stop: Stop, rules: Rules) -> bool:
+def _starts_again(plan: PodPlan, stop: Stop) -> bool:
     """Whether a container is stopped to start again, whatever its policy says of how it ends."""
     step = plan.step(stop.name)
     if step is None or (plan.ends and not plan.makes_sandbox):
         return False
-    # In another sandbox a kubelet remembers it of what starts there at once.
-    waits = plan.makes_sandbox and rules.tells_meanwhile and step.why is Why.WAITS_FOR_INIT
+    # A kubelet makes the sandbox for it, and asks its policy when it looks at the pod after that.
+    waits = plan.makes_sandbox and step.why is Why.WAITS_FOR_INIT
     return step.start or step.held is not None or waits
 
 

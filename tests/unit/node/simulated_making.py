@@ -38,7 +38,7 @@ MAKING = {
     "owed-restart-forgotten": Change(
         "who was stopped to start again and leaves with 0 stays ended under OnFailure",
         "podlife/_syncing.py",
-        "            if _starts_again(plan, stop, turn.rules):\n                owed",
+        "            if _starts_again(plan, stop):\n                owed",
         "            if False:\n                owed",
         "outages",
     ),

@@ -105,6 +105,39 @@ def test_what_is_stopped_for_another_sandbox(rules: Rules, with_init: bool, runn
     assert node.running() == running
 
 
+@pytest.mark.parametrize("rules", BOTH)
+@pytest.mark.parametrize("inits", [("init",), ("init", "side"), ("side",)])
+def test_a_sandbox_that_was_decided_on_is_made_though_all_left_with_0(
+    rules: Rules, inits: tuple[str, ...]
+) -> None:
+    """Its first init container is started in it, too: as the pod was looked at, a container of it ran."""
+    node = up(
+        rules,
+        RestartPolicy.ON_FAILURE,
+        containers=(Container(name="done", image="busybox"), *pod().containers),
+        init_containers=tuple(
+            Container(name=one, image="busybox", restartable=one == "side") for one in inits
+        ),
+    )
+    for _ in range(2):
+        if "init#0" in node.running():
+            node.exit("init")
+        node.after(4)
+    node.exit("done")
+    node.after(2)
+    (box,) = node.runtime.inspect("u").sandboxes
+    node.runtime.put(attrs.evolve(box, record=attrs.evolve(box.record, is_ready=False)))
+    node.after(2)
+    assert len(node.runtime.inspect("u").sandboxes) == 2
+    assert [one for one in node.running() if one.startswith(inits[0])]
+    if rules is KUBELET and inits[0] == "init":
+        made = len(node.containers())
+        node.exit("init")
+        node.after(4)
+        assert node.life() is LifeState.FINISHED
+        assert len(node.containers()) == made
+
+
 @pytest.mark.parametrize(("rules", "running"), [(BOTH[0], ["app#1"]), (KUBELET, [])])
 def test_whether_a_start_is_owed_over_an_agents_restart(rules: Rules, running: list[str]) -> None:
     """It is; a kubelet has forgotten why the container ended."""
