@@ -332,6 +332,10 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
         lambda: HostMount(host_path="/data", container_path="data"),
         "HostMount.container_path: expected an absolute path",
     ),
+    "a device in a container by its bare name": (
+        lambda: HostDevice(host_path="/dev/null", container_path="null"),
+        "HostDevice.container_path: expected an absolute path",
+    ),
     "a device by its bare name": (
         lambda: HostDevice(host_path="null", container_path="/dev/null"),
         "HostDevice.host_path: expected an absolute path",

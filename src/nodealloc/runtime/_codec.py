@@ -64,8 +64,6 @@ def _written(end: Exit) -> Json:
 def _converter() -> cattrs.Converter:
     converter = row_converter()
     converter.register_structure_hook_func(lambda kind: kind == Exit, _exit)
-    converter.register_unstructure_hook(Exited, _written)
-    converter.register_unstructure_hook(ExitUnknown, _written)
     converter.register_unstructure_hook_func(lambda kind: kind == Exit, _written)
     return converter
 

@@ -65,6 +65,7 @@ def test_a_pod_grows_and_shrinks_in_place() -> None:
         (pod("8", "1Gi"), "OutOfcpu"),
         (pod("2", "17Gi"), "OutOfmemory"),
         (pod("2", "9Gi"), "UnexpectedAdmissionError"),
+        (pod("5", "1Gi"), "TopologyAffinityError"),
         (pod("2", "1Gi", limited=False), "Infeasible"),
         (pod("2", "1Gi", gpus=1), "Infeasible"),
         (Pod(uid="db", containers=(Container(name="other"),)), "Infeasible"),

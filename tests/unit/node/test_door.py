@@ -522,3 +522,17 @@ def test_who_runs_beside_whom_it_lent_to_is_granted_its_own(
         assert asked.snapshot is held, "asked once more it is in"
     node.release("db")
     assert not node.snapshot[CpuAllocator].holdings()
+
+
+def test_another_port_of_the_node_is_an_edit() -> None:
+    """Which has to be judged, because others may have that port; the same port is none."""
+    node = started(MemoryStore(FORMATS))
+
+    def with_port(number: int) -> Pod:
+        ports: list[Json] = [{"containerPort": 80, "hostPort": number}]
+        spec: Json = {"containers": [{"name": "app", "ports": ports}]}
+        return Pod.from_manifest({"metadata": {"name": "web", "uid": "web"}, "spec": spec})
+
+    assert isinstance(node.admit(with_port(8080)), Placed)
+    assert not node.is_edited(with_port(8080))
+    assert node.is_edited(with_port(8081))

@@ -460,6 +460,24 @@ def nobody_is_asked(scene: Scene) -> None:
     scene.ends(made, 0.0)
 
 
+def hook_outlives_its_container(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    scene.wants()
+    made = scene.runs()
+    scene.crashes(made)
+    scene.clock.advance(7.0)
+    scene.happens(What.AWAITED, uid="u", name="app", id=made, value=PRE_STOP)
+
+
+def hook_holds_back_an_end(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    scene.wants()
+    made = scene.runs()
+    scene.deleted()
+    scene.clock.advance(7.0)
+    scene.happens(What.AWAITED, uid="u", name="app", id=made, value=POST_START)
+
+
 def killed_in_time(scene: Scene) -> None:
     made = hooked(scene)
     scene.happens(What.HUNG, uid="u", id=made, value="stop_container")
@@ -1228,6 +1246,10 @@ BROKEN = {
     "SlowCostsItself": Broken(slow_costs_itself, r"u is not heard of in time"),
     "HooksHaveTime": Broken(hooks_have_time, r"u/app is asked to end, and its hook was not run in the 10 s"),
     "HooksHaveTime and grace": Broken(nobody_is_asked, r"is killed, and had not been asked to end in the 10"),
+    "EndedHooksAreLeft": Broken(hook_outlives_its_container, r"for 7 s its hook pre-stop was waited for"),
+    "EndedHooksAreLeft of who is to go": Broken(
+        hook_holds_back_an_end, r"u/app is over, or its pod is to go, and for 7 s its hook post-start was"
+    ),
     "KilledInTime": Broken(killed_in_time, r"of u runs long after its deadline: one call to end it hangs"),
     "MountsInTime": Broken(mounts_in_time, r"u waits for shared, and no call of its own hangs"),
     "CountsRise": Broken(counts_rise, r"was made 0 times and is told to be restarted 1"),

@@ -370,6 +370,22 @@ def test_with_an_advisor_a_decision_is_made_once_more_for_each_answer(answers: i
     assert len(advisor.asked) == answers + 1, "who is in already is not asked about"
 
 
+def test_an_advisor_has_the_last_word_on_what_is_kept() -> None:
+    """Of a decision; who is in already changes nothing, and nothing is settled of it."""
+
+    class Settling(FakeAdvisor):
+        def settled(self, outcome: Snapshot, /) -> Snapshot:
+            kept.append(attrs.evolve(outcome, generation=outcome.generation + 100))
+            return kept[-1]
+
+    kept: list[Snapshot] = []
+    node = started(MemoryStore(FORMATS))
+    node.advise_with(Settling())
+    for _ in range(2):
+        assert isinstance(node.admit(workload("web", {"cpu": 2})), Admitted)
+        assert [one.generation for one in kept] == [node.snapshot.generation]
+
+
 def test_an_advisor_that_puts_its_answers_into_the_node_waits_for_nobody() -> None:
     """It did so behind the very decision that it was asked for: half a second for each question."""
 

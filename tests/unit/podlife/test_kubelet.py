@@ -1020,3 +1020,16 @@ def test_who_heard_of_its_end_gets_no_more_time_as_a_later_call_fails() -> None:
     assert node.running() == []
     assert calls[0] == 1.0
     assert calls[-1] < 0.5
+
+
+def test_a_pod_that_has_finished_is_known_until_it_was_looked_after_once_more() -> None:
+    """For one period of a kubelet's housekeeping, and not for ever."""
+    node = Node(rules=KUBELET, policy=LifePolicy(look_after_s=20.0))
+    node.lives.heard()
+    node.lives.put(pod(grace_s=1))
+    node.after(1)
+    node.lives.remove("u")
+    node.after(5)
+    assert node.life() is LifeState.FINISHED
+    node.after(40)
+    assert "u" not in node.lives.pods

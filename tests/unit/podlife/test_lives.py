@@ -643,3 +643,32 @@ def test_a_container_that_cannot_be_made_keeps_nobody_behind_it() -> None:
     bad = False
     node.after(20)
     assert sorted(node.running()) == ["app#0", "bad#0"]
+
+
+@pytest.mark.parametrize("rules", [Rules(), KUBELET], ids=["right", "kubelet"])
+@pytest.mark.parametrize("verb", ["post-start", "pre-stop"])
+def test_a_hook_is_called_off_when_its_container_has_ended(rules: Rules, verb: str) -> None:
+    """Whatever else of the pod is to be done waits for it no longer."""
+    node = Node(rules=rules)
+    node.executor.held.add(verb)
+    lifecycle = Lifecycle(post_start=HOOK) if verb == "post-start" else Lifecycle(pre_stop=HOOK)
+    node.lives.put(pod(containers=[attrs.evolve(APP, lifecycle=lifecycle)]))
+    node.after(3)
+    if verb == "pre-stop":
+        node.lives.remove("u")
+        node.after(0.5)
+    assert [one.cancel.is_set() for one in node.executor.hanging] == [False]
+    node.exit("app", code=1)
+    node.after(3)
+    assert node.executor.hanging[0].cancel.is_set()
+
+
+def test_a_post_start_hook_is_called_off_when_its_pod_ends() -> None:
+    """What is done at the end does not wait for it."""
+    node = Node()
+    node.executor.held.add("post-start")
+    node.lives.put(pod(containers=[attrs.evolve(APP, lifecycle=Lifecycle(post_start=HOOK))]))
+    node.after(3)
+    node.lives.remove("u")
+    node.after(3)
+    assert [one.cancel.is_set() for one in node.executor.hanging] == [True]

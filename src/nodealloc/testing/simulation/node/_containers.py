@@ -129,6 +129,11 @@ class SimulatedContainers(LivingContainers):
         if container_id in self._containers:
             self._happen(What.RAN, container_id, ran)
 
+    def awaited(self, container_id: str, command: str) -> None:
+        """Somebody has waited for the end of a command, or for the end of its time."""
+        if container_id in self._containers:
+            self._happen(What.AWAITED, container_id, command)
+
     def has_image(self, name: str) -> bool:
         """Whether an image of this name is there."""
         return any(name in one.names for one in self.image_store.values())

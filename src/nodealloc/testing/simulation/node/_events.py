@@ -39,6 +39,7 @@ class What(enum.Enum):
     LIMITED = "cgroup limited"
     UNLIMITED = "cgroup removed"
     RAN = "command run"
+    AWAITED = "what came of a command is heard"
     PULLED = "image fetched"
     IMAGE_REMOVED = "image removed"
     GIVEN = "devices given"

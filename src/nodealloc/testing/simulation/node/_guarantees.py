@@ -40,7 +40,12 @@ from nodealloc.testing.simulation.node._ending import (
     UnwellGo,
 )
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._hanging import HooksHaveTime, KilledInTime, MountsInTime
+from nodealloc.testing.simulation.node._hanging import (
+    EndedHooksAreLeft,
+    HooksHaveTime,
+    KilledInTime,
+    MountsInTime,
+)
 from nodealloc.testing.simulation.node._holding import (
     Aligned,
     BytesOnce,
@@ -148,6 +153,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SlowCostsItself,
     HooksHoldBack,
     HooksHaveTime,
+    EndedHooksAreLeft,
     KilledInTime,
     MountsInTime,
     CountsRise,

@@ -10,7 +10,7 @@ from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._in_time import Owed
 from nodealloc.testing.simulation.node._pods import OWN, POST_START, PRE_STOP, SHARED
 
-__all__ = ["Hangs", "HooksHaveTime", "KilledInTime", "MountsInTime"]
+__all__ = ["EndedHooksAreLeft", "Hangs", "HooksHaveTime", "KilledInTime", "MountsInTime"]
 
 _FELT_S = 200.0
 """A call about the whole node that hangs is felt for so many seconds at most."""
@@ -20,6 +20,8 @@ _HEARS_S = 0.5
 """So much of such a grace is left at least when a container hears of its end."""
 _LATE_S = 10.0
 """So long after its deadline a container is killed that did not heed a first call, or did not hear of it."""
+_LEFT_S = 6.0
+"""So long after an end somebody may still wait for a hook: a listing and a plan."""
 _MOUNTS_S = 60.0
 """So long after one of a pod's volumes is mounted the other one may take."""
 _SOURCE, _VOLUME, _HOOK = None, "mount", "run_command"
@@ -60,7 +62,6 @@ class HooksHaveTime(Hangs):
         self._ran: set[str] = set()
         self._asked: set[str] = set()
         self._reads: Counter[str] = Counter()
-        self._busy_s: dict[str, float] = {}
         self._started_s: dict[str, float] = {}
 
     def heard(self, event: Event, /) -> None:
@@ -74,9 +75,6 @@ class HooksHaveTime(Hangs):
             self._reads[event.uid] += 1
         elif isinstance(event.value, Ran) and event.value.command == PRE_STOP:
             self._ran.add(event.id)
-        elif isinstance(event.value, Ran) and event.value.command == POST_START:
-            takes_s = self.environment.containers.takes_s(event.id, POST_START)
-            self._busy_s[event.uid] = event.at_s + takes_s
         elif event.what is What.SIGNALLED and event.id not in self._asked:
             self._asked.add(event.id)
             self._has_had_time(event)
@@ -88,8 +86,7 @@ class HooksHaveTime(Hangs):
             return
         read_s = environment.reads.ends_s[event.uid]
         least_s = min(environment.reads.ends_by_s[event.uid] - read_s, pod.termination_grace_period_seconds)
-        begins_s = max(self._busy_s.get(event.uid, 0.0), self._started_s.get(event.id, read_s))
-        has_time = least_s >= _GRACE_S and begins_s <= read_s
+        has_time = least_s >= _GRACE_S and self._started_s.get(event.id, read_s) <= read_s
         if (
             not has_time
             or environment.overdue_s(event.uid) > 0
@@ -105,6 +102,34 @@ class HooksHaveTime(Hangs):
         assert not has_hook or event.id in self._ran, (
             f"{event.uid}/{event.name} is asked to end, and its hook was not run in the {least_s:g} s "
             "that it had"
+        )
+
+
+class EndedHooksAreLeft(Guarantee):
+    """Ours: what is done after an end waits for no hook."""
+
+    words = (
+        "where nothing goes wrong but kills, nobody waits for a hook whose container has ended, "
+        "nor for what is done after a start once the agent has read that its pod is to go"
+    )
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._ended_s: dict[str, float] = {}
+
+    def heard(self, event: Event, /) -> None:
+        """By the time that a hook is over, neither had happened long ago."""
+        if event.what is What.ENDED:
+            self._ended_s[event.id] = event.at_s
+        if event.what is not What.AWAITED or not self.environment.only_ends:
+            return
+        since_s = self._ended_s.get(event.id, event.at_s)
+        if event.value == POST_START:
+            since_s = min(since_s, self.environment.read.get(event.uid, event.at_s))
+        waits_s = event.at_s - max(since_s, self.environment.reads.alive_since_s)
+        assert waits_s < _LEFT_S, (
+            f"{event.uid}/{event.name} is over, or its pod is to go, and for {waits_s:.0f} s its hook "
+            f"{event.value} was waited for"
         )
 
 

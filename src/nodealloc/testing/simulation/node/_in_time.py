@@ -102,9 +102,6 @@ class EndsInTime(Guarantee):
             isinstance(event.value, Ran) and event.value.command == PRE_STOP
         ):
             self._asked.add(event.id)
-        elif isinstance(event.value, Ran) and event.value.command == POST_START:
-            # The other hook comes after it.
-            self._put_off(uid, event.at_s + environment.containers.takes_s(event.id, POST_START))
         elif event.what is What.STARTED:
             # It may have been asked for long ago, and nobody can ask it to end before it runs.
             self._put_off(uid, event.at_s)

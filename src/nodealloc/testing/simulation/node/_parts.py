@@ -16,14 +16,15 @@ from nodealloc.podfacts import PodSource
 from nodealloc.podlife import HookCall, HookRunner, Preparation
 from nodealloc.podlife.preparers import CgroupPreparer, VolumePreparer
 from nodealloc.podsources import PodSources
-from nodealloc.runtime import CommandRunner, CommandTimedOutError, RuntimeWatch
-from nodealloc.testing.simulation.node._ports import NodePorts
+from nodealloc.runtime import CommandTimedOutError, RuntimeWatch
+from nodealloc.testing.simulation.node._ports import NodePorts, SimulatedRuntime
 from nodealloc.volumes import VolumeManager
 
 __all__ = ["AgentParts"]
 
 _LOOK_S = 30.0
 """Seconds between two looks for plugins of which nobody was told."""
+_CALLED_OFF = "it was called off before it had ended"
 
 
 class AgentParts:
@@ -138,16 +139,18 @@ class AgentParts:
 class _Hooks:
     """A `HookRunner` of commands, on the thread of its caller."""
 
-    def __init__(self, commands: CommandRunner) -> None:
+    def __init__(self, commands: SimulatedRuntime) -> None:
         self._commands = commands
 
-    def run_hook(self, call: HookCall, _cancel: Cancel, /) -> str:
+    def run_hook(self, call: HookCall, cancel: Cancel, /) -> str:
         """See `HookRunner.run_hook`."""
         command = () if call.handler.exec is None else call.handler.exec.command
         if not command or call.timeout_s <= 0:
             return "no time is left for it"
         try:
-            done = self._commands.run_command(call.container_id, command, call.timeout_s)
+            done = self._commands.run_command(call.container_id, command, call.timeout_s, cancel)
         except CommandTimedOutError as error:
-            return str(error)
+            return _CALLED_OFF if cancel.is_set() else str(error)
+        if cancel.is_set():
+            return _CALLED_OFF
         return f"it ended with {done.code}" if done.code else ""

@@ -180,8 +180,13 @@ class SimulatedRuntime:
         """See `Images.remove_image`."""
         self._do("remove_image", lambda: self._containers.remove_image(id))
 
-    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
-        """See `CommandRunner.run_command`; when its time is over it is ended, unless the runtime hangs."""
+    def run_command(
+        self, container_id: str, command: Sequence[str], timeout_s: float, /, cancel: Cancel | None = None
+    ) -> CommandResult:
+        """See `CommandRunner.run_command`; when its time is over it is ended, unless the runtime hangs.
+
+        Who sets `cancel` waits no longer for what comes of it; the command itself goes on.
+        """
         life, strikes, ran = self._life, self._life.chance.strikes, self._containers.ran
         life.enter()
         self._containers.catch_up()
@@ -199,15 +204,22 @@ class SimulatedRuntime:
             takes_s += life.chance.rng.uniform(1.0, 200.0)
         if takes_s > timeout_s:
             ran(container_id, Ran.of(command, "timed out"))
-            life.pause(math.inf if math.isinf(takes_s) else timeout_s)
+            life.pause(math.inf if math.isinf(takes_s) else timeout_s, cancel)
+            self._heard(container_id, command[0], cancel)
             raise CommandTimedOutError(container_id, timeout_s)
         answer = self._containers.run_command(container_id, command, timeout_s)
         # It ended in time, and whoever asked hears of it a moment later: its container may be gone by then.
         if takes_s:
-            life.pause(takes_s)
+            life.pause(takes_s, cancel)
+        self._heard(container_id, command[0], cancel)
         self._containers.answered.add((container_id, command[0]))
         life.leave()
         return answer
+
+    def _heard(self, container_id: str, command: str, cancel: Cancel | None) -> None:
+        """Whoever could have called it off has waited for what came of it."""
+        if cancel is not None and not cancel.is_set():
+            self._containers.awaited(container_id, command)
 
     def _at_once(self, call: str, work: Callable[[], T]) -> T:
         life = self._life

@@ -8,7 +8,7 @@ from typing import cast
 
 import attrs
 
-from nodealloc.dsw_asw import Moment
+from nodealloc.dsw_asw import Cancel, Moment
 from nodealloc.runtime import CommandResult
 from nodealloc.testing.simulation._life import Life
 from nodealloc.testing.simulation.node._planted_faults._runtimes import Runtime, with_runtime
@@ -27,10 +27,12 @@ class NoGrace(Runtime):
 class NoHooks(Runtime):
     """A hook is believed to have been run."""
 
-    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
+    def run_command(
+        self, container_id: str, command: Sequence[str], timeout_s: float, /, cancel: Cancel | None = None
+    ) -> CommandResult:
         if command[0] == PRE_STOP:
             return CommandResult(code=0)
-        return self.inner.run_command(container_id, command, timeout_s)
+        return self.inner.run_command(container_id, command, timeout_s, cancel)
 
 
 class HastyClock:
@@ -75,8 +77,10 @@ class ImagesGo(Runtime):
 class AlwaysWell(Runtime):
     """What a probe of readiness answers does not matter."""
 
-    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
-        result = self.inner.run_command(container_id, command, timeout_s)
+    def run_command(
+        self, container_id: str, command: Sequence[str], timeout_s: float, /, cancel: Cancel | None = None
+    ) -> CommandResult:
+        result = self.inner.run_command(container_id, command, timeout_s, cancel)
         return CommandResult(code=0) if command[0] == READY else result
 
 
@@ -87,8 +91,10 @@ class KillsTheWell(Runtime):
         super().__init__(ports)
         self.asked: Counter[str] = Counter()
 
-    def run_command(self, container_id: str, command: Sequence[str], timeout_s: float, /) -> CommandResult:
-        result = self.inner.run_command(container_id, command, timeout_s)
+    def run_command(
+        self, container_id: str, command: Sequence[str], timeout_s: float, /, cancel: Cancel | None = None
+    ) -> CommandResult:
+        result = self.inner.run_command(container_id, command, timeout_s, cancel)
         if command[0] == LIVE:
             self.asked[container_id] += 1
             if self.asked[container_id] % 6 in {3, 4, 5}:
