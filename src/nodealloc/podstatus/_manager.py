@@ -182,6 +182,8 @@ class StatusManager(Group, Generic[W]):
             observer=observer,
             name="pod status",
         )
+        self._pods = pods
+        self._came = pods.watch(self._let_go)
         super().__init__(self._telling, name="pod status")
 
     def status(self, uid: str, /) -> PodStatus | None:
@@ -208,6 +210,12 @@ class StatusManager(Group, Generic[W]):
         for uid in self._unheard.snapshot():
             if uid not in there:
                 self._unheard.drop(uid, by="heard")
+
+    def _let_go(self) -> None:
+        """A remembered pod that was here, however shortly, and is no more is waited for no longer."""
+        for uid in self._came.take():
+            if uid in self._unheard and uid not in self._pods:
+                self._unheard.drop(uid, by="gone")
 
     def _rows(self, uid: str, told: Told | None) -> Mapping[str, JsonCheckpoint | None]:
         key = row_key(STATUS_ROWS, uid)

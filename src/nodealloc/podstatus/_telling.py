@@ -192,7 +192,7 @@ class Tellings(Generic[W]):
 
     def _may_come(self, view: View[str, W, Told, Telling]) -> bool:
         """Whether nobody has said of a remembered pod that it is gone, and it has not been there yet."""
-        return view.key not in self._decided and view.key in view.of(self._unheard)
+        return view.key in view.of(self._unheard)
 
     def perform(self, step: Step[Telling], _cancel: Cancel, /) -> Delivery:
         """Tell the newest that is known."""

@@ -595,6 +595,21 @@ def test_a_remembered_pod_that_is_said_to_be_there_is_waited_for() -> None:
     assert again.phases() == ["Failed", "gone"]
 
 
+@pytest.mark.parametrize("sees_it", [False, True])
+def test_a_remembered_pod_that_was_there_for_a_moment_is_gone(sees_it: bool) -> None:
+    """Such as one of which only the runtime had something left: nobody had decided what is true of it."""
+    journal: MemoryJournal[JsonCheckpoint] = MemoryJournal()
+    Node(journal).put(up())
+    again = Node(journal, options=TellingOptions(settle_s=0.02))
+    again.manager.heard(["u"])
+    again.pods.put("u", up())
+    if sees_it:
+        again.manager.run_until_quiet()
+        assert again.sink.calls == []
+    again.drop()
+    assert again.phases() == ["Failed", "gone"]
+
+
 def test_restarts_count_on_after_a_reboot() -> None:
     """The runtime has forgotten everything and begins at 0; the count does not fall."""
     journal: MemoryJournal[JsonCheckpoint] = MemoryJournal()
