@@ -87,7 +87,8 @@ def oddities_of(
 ) -> tuple[StatusOddity, ...]:
     """What cannot be, if `before` was true: containers that ended for good, and live.
 
-    A kubelet starts an init container again for which memory ran out, and takes that for one of these.
+    A kubelet starts an init container again for which memory ran out, and each of them in another sandbox,
+    and takes that for one of these (`resolves_oddities`).
 
     Source: kubelet ``status/status_manager.go``.
     """
@@ -164,7 +165,8 @@ def _oddities(pod: Pod, before: PodStatus, after: PodStatus, rules: Rules) -> It
             yield StatusOddity(container=old.name, message=message, revived=False)
         elif not known.restartable and old.name in alive:
             is_done = init_has_succeeded(old.state, rules)
-            if _is_final(old, pod, is_done=is_done):
+            is_another = rules.resolves_oddities and _is_another(old, after)
+            if _is_final(old, pod, is_done=is_done) and not is_another:
                 yield StatusOddity(container=old.name, message=_revived(f"init container {old.name}"))
 
 
@@ -177,6 +179,13 @@ def _is_final(old: ContainerStatus, pod: Pod, *, is_done: bool) -> bool:
     if not isinstance(old.state, ContainerTerminated):
         return False
     return is_done or pod.restart_policy is not RestartPolicy.ON_FAILURE
+
+
+def _is_another(old: ContainerStatus, after: PodStatus) -> bool:
+    """Whether a later instance runs: in another sandbox those that had succeeded run again."""
+    now = after.container(old.name)
+    had = old.state.container_id if isinstance(old.state, ContainerTerminated) else None
+    return now is not None and None not in {had, now.container_id} and now.container_id != had
 
 
 def _alive(statuses: tuple[ContainerStatus, ...]) -> frozenset[str]:

@@ -692,6 +692,22 @@ def test_an_init_container_that_memory_ran_out_for_is_tried_again(rules: Rules) 
     assert (is_told, bool(odd)) == ((False, True) if rules is KUBELET else (True, False))
 
 
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_an_init_container_that_runs_again_in_another_sandbox_is_told_to_run(policy: str) -> None:
+    """It had succeeded in the one before, and was told as unknown; one instance that lives again is odd."""
+    spec = pod(APP, init=(Container(name="init"),), policy=policy)
+    was = tell(Observed(pod=spec, report=report(instance("init", 0, DONE))))
+    known = take_status(None, spec, was, now_unix_s=1.0)
+    assert known is not None
+    runs = tell(Observed(pod=spec, report=report(instance("init", 1))), known.status)
+    now = take_status(known, spec, runs, now_unix_s=2.0)
+    assert now is not None
+    assert isinstance(only(now.status, "init").state, ContainerRunning)
+    assert take_status(known, spec, runs, now_unix_s=2.0, rules=KUBELET) is known
+    lives = tell(Observed(pod=spec, report=report(instance("init", 0))), known.status)
+    assert oddities_of(spec, known.status, lives)
+
+
 def test_seen_again_and_again_what_cannot_be_is_one_change() -> None:
     """The same oddity, told once, says nothing new the next time."""
     spec = pod(policy="Never")

@@ -41,6 +41,8 @@ class MountsAccounted(Guarantee):
                 # Nobody waited for it any more when it was made, or asked for it; it goes once it is listed.
                 and box.record.id not in self.environment.containers.late
                 and box.record.id not in self.environment.containers.strange
+                # One that came beside the pod's own may not have been seen yet.
+                and box.record.id not in self.environment.outages.excused
             ]
             assert not stands, f"{event.id} is taken from {event.uid}, whose sandbox {stands[0]} still stands"
         if event.what is What.MOUNTED:
