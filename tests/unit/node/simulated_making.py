@@ -101,7 +101,7 @@ MAKING = {
     "gone-before-heard": Change(
         "of remembered pods it is told that they are gone before sources were heard",
         "podstatus/_telling.py",
-        "        return view.key not in self._decided and view.key in view.of(self._unheard)",
+        "        return view.key in view.of(self._unheard)",
         "        return False",
         "kills",
     ),
