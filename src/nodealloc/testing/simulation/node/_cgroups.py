@@ -57,7 +57,7 @@ class SimulatedCgroups(FakeCgroups):
 
     def power_cut(self) -> None:
         """The machine boots: nothing of pods is there."""
-        self.tree = {CgroupName(): Limits(), _OTHERS: Limits()}
+        self.tree: dict[CgroupName, Limits] = {CgroupName(): Limits(), _OTHERS: Limits()}
 
     def leave(self, parent: str) -> None:
         """Somebody else made a pod's cgroup before, and those above it."""
