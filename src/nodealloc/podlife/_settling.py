@@ -262,8 +262,8 @@ def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRec
     if detail.kind is HookKind.PRE_STOP:
         return have.but(pre_stop=extended(have.pre_stop, cid, state))
     after = have.but(post_start=extended(have.post_start, cid, state))
-    if acted.failure is None:
-        return after
+    if acted.failure is None or have.life.is_ending:
+        return after  # a pod that ends called it off, and asks the container to end in its turn
     after = after.failing(name, StartFailure(reason="PostStartHookError", message=acted.failure.message))
     if cid in after.stopping:
         return after  # it ends already, and has no more time for another reason

@@ -266,13 +266,16 @@ class _Statuses:
                 status = attrs.evolve(status, restart_count=count)
         failure = self._observed.start_failures.get(container.name)
         is_owed = self._is_owed(instances)
-        if is_owed or (failure is not None and self._starts_again(container, instances, is_init=is_init)):
+        # Of a pod that ends nothing starts again that was told to have ended, also once no record is left.
+        is_over = self._rules.ends_once_over and self._observed.is_ending and not instances
+        waits = failure is not None and not (is_over and isinstance(status.state, ContainerTerminated))
+        if is_owed or (waits and self._starts_again(container, instances, is_init=is_init)):
             ended = status.state if isinstance(status.state, ContainerTerminated) else status.last_state
-            waits = ContainerWaiting(reason="ContainerCreating")
+            state = ContainerWaiting(reason="ContainerCreating")
             if failure is not None:
-                waits = ContainerWaiting(reason=failure.reason, message=failure.message)
+                state = ContainerWaiting(reason=failure.reason, message=failure.message)
             ready = status.ready and not self._rules.running_is_ready
-            status = attrs.evolve(status, state=waits, last_state=ended, ready=ready)
+            status = attrs.evolve(status, state=state, last_state=ended, ready=ready)
         allocated = self._observed.devices.get(container.name, ())
         if allocated != status.allocated:
             status = attrs.evolve(status, allocated=allocated)

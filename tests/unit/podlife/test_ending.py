@@ -7,13 +7,16 @@ from functools import partial
 import attrs
 import pytest
 
-from nodealloc.dsw_asw import World
+from nodealloc.dsw_asw import Done, Step, World
 from nodealloc.podfacts import LifeState, PodIdentity
 from nodealloc.podlife import KUBELET, Ending, EndingKind, LifePolicy, PodRecord, Preparation, Rules
+from nodealloc.podlife._details import Acted, Hook, HookKind
 from nodealloc.podlife._ending import end
+from nodealloc.podlife._look import StartFailure
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._ports import LifeTold
-from nodealloc.podlife._record import Starting
+from nodealloc.podlife._record import HookState, Starting
+from nodealloc.podlife._settling import settle
 from nodealloc.podlife._stops import Due, steps_to_stop
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler, RestartPolicy
 from nodealloc.runtime import (
@@ -492,6 +495,18 @@ def test_a_pod_of_which_nothing_was_told_waits_as_well(before: Known | None) -> 
     node.told.put("u", Known(was_told=True, is_told_unready=True))
     node.after(0.1)
     assert len(node.stops) == 1
+
+
+@pytest.mark.parametrize("life", [LifeState.SYNCING, LifeState.TERMINATING])
+def test_a_hook_that_was_called_off_for_the_end_is_no_reason_to_stop_sooner(life: LifeState) -> None:
+    """Its container had been told to be ready, and was asked to end before anybody heard that it is not."""
+    record = PodRecord(pod=pod(containers=[APP])).but(life=life)
+    step = Step(scope=("pod", "u"), verb="post-start", detail=Hook(HookKind.POST_START, "app", "c"))
+    why = StartFailure(reason="PostStartHookError", message="it was called off")
+    after = settle(record, step, Done(Acted(failure=why)), rules=Rules(), awaited=None)
+    assert after is not None
+    assert list(after.stopping) == (["c"] if life is LifeState.SYNCING else [])
+    assert after.post_start["c"] is HookState.FAILED
 
 
 def test_a_hook_goes_on_while_something_else_is_told_of_its_pod() -> None:

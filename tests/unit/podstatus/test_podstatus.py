@@ -708,6 +708,17 @@ def test_an_init_container_that_runs_again_in_another_sandbox_is_told_to_run(pol
     assert oddities_of(spec, known.status, lives)
 
 
+def test_what_was_told_to_have_ended_waits_for_no_start_once_its_pod_ends() -> None:
+    """Its records are gone, and why it did not start is known still: it was told as unknown."""
+    spec = pod(APP, policy="Never")
+    was = tell(Observed(pod=spec, report=report(instance("app", 0, DONE))))
+    failure = StartFailure(reason="CrashLoopBackOff")
+    over = Observed(pod=spec, life=LifeState.TERMINATED, start_failures={"app": failure})
+    now = tell(over, was)
+    assert only(now).state == only(was).state
+    assert not oddities_of(spec, was, now)
+
+
 def test_seen_again_and_again_what_cannot_be_is_one_change() -> None:
     """The same oddity, told once, says nothing new the next time."""
     spec = pod(policy="Never")

@@ -224,13 +224,17 @@ class StoppedStartAgain(ProbesHeard):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._stopped: dict[tuple[str, str], tuple[str, str]] = {}
+        self._unsure: set[str] = set()
 
     def heard(self, event: Event, /) -> None:
         """Who ended for that, and who started since."""
         self.hear_probe(event)
         self.hear_stop(event)
         key = (event.uid, event.name)
-        if event.what is What.ENDED and event.id in self.stopped_to_start and self._starts_again(event):
+        if event.what is What.UNSURE:
+            self._unsure.add(event.id)  # it is stopped for that, and its policy decides
+        is_owed = event.id in self.stopped_to_start and event.id not in self._unsure
+        if event.what is What.ENDED and is_owed and self._starts_again(event):
             self._stopped[key] = event.id, self.environment.containers.sandbox_of(event.id)
         elif event.what is What.STARTED:
             self._stopped.pop(key, None)

@@ -125,9 +125,9 @@ class EndsInTime(Guarantee):
 
     def _has_to_end(self, what: str, uid: str, now_s: float) -> None:
         environment = self.environment
-        runs = [
-            one for one in environment.containers.running_of(uid) if one not in environment.containers.late
-        ]
+        # What somebody else started may not have been seen yet; that it goes is asked for by `StrangersGo`.
+        away = environment.containers.late | environment.containers.strange
+        runs = [one for one in environment.containers.running_of(uid) if one not in away]
         if what == _ENDS:
             if now_s < environment.reads.ends_by_s.get(uid, now_s) + _SOON_S:
                 return  # the agent was killed before it remembered that
