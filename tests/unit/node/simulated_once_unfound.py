@@ -117,7 +117,7 @@ ONCE_UNFOUND = {
     "crash-loop-untold": Change(
         about="that a container waits for its back-off is not told",
         file="podstatus/_containers.py",
-        old="(failure is not None and self._starts_again(container, instances, is_init=is_init))",
+        old="(waits and self._starts_again(container, instances, is_init=is_init))",
         new="(failure is not None and not instances)",
         seeds="calm",
     ),

@@ -503,7 +503,7 @@ def test_a_hook_that_was_called_off_for_the_end_is_no_reason_to_stop_sooner(life
     record = PodRecord(pod=pod(containers=[APP])).but(life=life)
     step = Step(scope=("pod", "u"), verb="post-start", detail=Hook(HookKind.POST_START, "app", "c"))
     why = StartFailure(reason="PostStartHookError", message="it was called off")
-    after = settle(record, step, Done(Acted(failure=why)), rules=Rules(), awaited=None)
+    after = settle(record, step, Done(Acted(failure=why)), rules=Rules(), awaited=0)
     assert after is not None
     assert list(after.stopping) == (["c"] if life is LifeState.SYNCING else [])
     assert after.post_start["c"] is HookState.FAILED
