@@ -6,6 +6,7 @@ import errno
 import stat
 from typing import Final
 
+from nodealloc._not_now import NOT_NOW
 from nodealloc._sockets import standing
 from nodealloc._typed import typed
 from nodealloc._walk import walk
@@ -14,8 +15,7 @@ from nodealloc.pluginreg._sightings import SocketIdentity
 __all__ = ["scan"]
 
 _BLIND: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-_FAILING: Final = frozenset({errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT})
-"""What the disk says, or who serves it, of a directory that it cannot give just now."""
+"""What is to be told of any directory; below the first one a dead mount hides no others."""
 
 
 @typed
@@ -36,7 +36,7 @@ def scan(directory: str, /) -> dict[str, SocketIdentity]:
     with a dot at start and not later.
     """
     found: dict[str, SocketIdentity] = {}
-    for entry in walk(directory, raises=_BLIND, raises_at_top=_FAILING):
+    for entry in walk(directory, raises=_BLIND, raises_at_top=NOT_NOW):
         try:
             if stat.S_ISSOCK(entry.stat().st_mode):
                 found[entry.path] = SocketIdentity(*standing(entry.path))
