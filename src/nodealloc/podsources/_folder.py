@@ -19,28 +19,11 @@ from nodealloc.podsources._documents import pod_in
 from nodealloc.podsources._names import NamesByFiles, check_node_name
 from nodealloc.podsources._ports import Reading, SourceFault
 from nodealloc.podsources._rules import RIGHT, Rules
+from nodealloc.podsources._unread import why_unread
 from nodealloc.podspec import Pod
 
 __all__ = ["FolderSource"]
 
-_REMEDIES: Final = {
-    **dict.fromkeys((errno.ENOENT, errno.ELOOP, errno.ENOTDIR), "mend the link, or take it away"),
-    **dict.fromkeys((errno.EACCES, errno.EPERM), "mend its rights, or take it away"),
-    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "let this process open more files"),
-    **dict.fromkeys(
-        (
-            errno.EIO,
-            errno.ESTALE,
-            errno.ENOTCONN,
-            errno.ETIMEDOUT,
-            errno.EHOSTDOWN,
-            errno.ENODEV,
-            errno.ENXIO,
-        ),
-        "look at the disk, or at the server that it is on, and mount it anew",
-    ),
-}
-"""What to do about a file that cannot be read."""
 _MOST_FILES: Final = 10_000
 _FIRST_S: Final = 10.0
 """How long the first reading waits for files that are being written; some never stand still."""
@@ -234,7 +217,7 @@ class FolderSource:
             self._spoil(known, "no file; only files of this folder count, take it away")
             return False
         except OSError as error:
-            self._spoil(known, _remedy(error))
+            self._spoil(known, why_unread(error))
             return False
         try:
             before = os.fstat(descriptor)
@@ -247,7 +230,7 @@ class FolderSource:
                 return True
             return self._take(known, name, descriptor, before)
         except OSError as error:
-            self._spoil(known, _remedy(error))
+            self._spoil(known, why_unread(error))
             return False
         finally:
             os.close(descriptor)
@@ -406,8 +389,3 @@ def _printable(name: str) -> str:
 
 def _stamp(status: os.stat_result) -> Stamp:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _remedy(error: OSError) -> str:
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return f"cannot be read ({reason}); {_REMEDIES.get(error.errno or 0, 'mend it, or take it away')}"
