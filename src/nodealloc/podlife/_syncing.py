@@ -82,7 +82,7 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
     definitions = record.definitions or Definitions.of(record.pod)
     seen = _seen(turn, record, verdicts)
     plan = plan_pod(record.pod, seen, definitions=definitions, rules=turn.rules)
-    is_over = (plan.ends and not plan.makes_sandbox) or _is_over_by_phase(turn, record, seen)
+    is_over = (plan.ends and not plan.makes_sandbox) or _is_over_by_phase(turn, record, seen, definitions)
     if is_over and record.coming is not None:
         # Nothing runs from which the form that comes could take anything; by that one it may go on.
         return _synced(turn, in_form(record, record.coming), verdicts)
@@ -109,11 +109,10 @@ def _synced(turn: Turn, record: PodRecord, verdicts: LifeVerdicts | None) -> Nex
     )
 
 
-def _is_over_by_phase(turn: Turn, record: PodRecord, seen: PodSeen) -> bool:
+def _is_over_by_phase(turn: Turn, record: PodRecord, seen: PodSeen, definitions: Definitions) -> bool:
     """By a kubelet's rules, as it looks at the pod: what ended is not owed a start by the look before."""
     if record.look is None or not turn.tries_again:
         return False
-    definitions = record.definitions or Definitions.of(record.pod)
     newest = newest_of(seen, definitions.kubelet, keeps_ends=False).newest
     return all_ended(record.pod, newest, record.look.shown)
 
