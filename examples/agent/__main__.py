@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _ARENA_MAX: Final = -8  # malloc.h
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_STORES: Final = {"files": "checkpoint", "sqlite": "checkpoint.db"}
+"""Kind of store to where it stands below the root."""
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
 
 
@@ -212,9 +214,6 @@ def _until_told_to_stop() -> None:
         signal.signal(number, asked)
     while not stop.wait(1.0):  # the signal may reach another thread, which does not end this wait
         pass
-
-
-_STORES: Final = {"files": "checkpoint", "sqlite": "checkpoint.db"}
 
 
 def _store(root: Path, kind: str) -> FileStore | checkpoint.SqliteStore:
