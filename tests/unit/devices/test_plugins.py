@@ -404,20 +404,27 @@ def test_an_answer_for_devices_that_were_given_back_is_not_remembered_for_others
     assert launch.env == {"DEVICES": "b"}
 
 
-def test_preparing_ends_when_nobody_wants_it_any_more() -> None:
-    """The pod goes at once; until it does its device is nobody else's, and then anybody's."""
-    ledger = DeviceLedger(DeviceAllocator())
-    plugin, cancel = FakePlugin([Device("a")]), ManualCancel()
-    with serving(plugin, ledger) as plugins, ThreadPoolExecutor() as pool:
-        plugins.register(GPU, "/s", ["v1beta1"])
-        listed(plugins, 1)
-        ledger.alter(lambda allocator: granted(allocator, ONE))
-        plugin.hang()
+def call_off(plugins: DevicePlugins, plugin: FakePlugin) -> None:
+    """The plugin hangs as it prepares what was granted, and nobody wants that any more."""
+    plugin.hang()
+    cancel = ManualCancel()
+    with ThreadPoolExecutor() as pool:
         preparing = pool.submit(plugins.prepare, "p", cancel=cancel)
         wait_until(lambda: bool(plugin.waiting))
         cancel.set()
         with pytest.raises(CancelledError):
             preparing.result(timeout=20)
+
+
+def test_preparing_ends_when_nobody_wants_it_any_more() -> None:
+    """The pod goes at once; until it does its device is nobody else's, and then anybody's."""
+    ledger = DeviceLedger(DeviceAllocator())
+    plugin = FakePlugin([Device("a")])
+    with serving(plugin, ledger) as plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        ledger.alter(lambda allocator: granted(allocator, ONE))
+        call_off(plugins, plugin)
         assert isinstance(plugins.launch(ONE.owner), NotYet)
         assert isinstance(ledger.current().allocate(OTHER, ANY), Shortfall)
         ledger.release("p")
@@ -428,17 +435,12 @@ def test_a_plugin_that_hung_is_asked_for_the_same_devices_again() -> None:
     """Also by an agent that was killed before it could ask again: whatever the plugin did counts once."""
     store = MemoryStore(KUBELET_FORMATS)
     ledger = DeviceLedger(DeviceAllocator(), store=store)
-    plugin, cancel = FakePlugin([Device("a"), Device("b")]), ManualCancel()
-    with serving(plugin, ledger) as plugins, ThreadPoolExecutor() as pool:
+    plugin = FakePlugin([Device("a"), Device("b")])
+    with serving(plugin, ledger) as plugins:
         plugins.register(GPU, "/s", ["v1beta1"])
         listed(plugins, 2)
         ledger.alter(lambda allocator: granted(allocator, ONE))
-        plugin.hang()
-        preparing = pool.submit(plugins.prepare, "p", cancel=cancel)
-        wait_until(lambda: bool(plugin.waiting))
-        cancel.set()
-        with pytest.raises(CancelledError):
-            preparing.result(timeout=20)
+        call_off(plugins, plugin)
     again, plugin = (
         DeviceLedger.load(DeviceAllocator(), store, now_s=0.0),
         FakePlugin([Device("b"), Device("a")]),

@@ -271,6 +271,16 @@ def test_the_kubelets_verdicts_before_answers_are_told_too() -> None:
     assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
 
 
+def asked_at_s(node: Node, quarters: int) -> list[float]:
+    """When it is asked from the first second on, each quarter of a second looked at before that one."""
+    seen: list[float] = []
+    for quarter in range(4, quarters):
+        if len(node.prober.asked) > len(seen):
+            seen.append(quarter / 4)
+        node.after(0.25, step_s=0.25)
+    return seen
+
+
 @pytest.mark.parametrize(
     ("rules", "asked", "first_s"),
     [
@@ -291,12 +301,7 @@ def test_a_kubelet_asks_at_whole_periods_from_when_it_took_the_pod_up(
     node.clock.advance(1.0)
     node.reports.put("web", known(web, "c1"))
     node.rest()
-    seen: list[float] = []
-    for quarter in range(4, 36):
-        if len(node.prober.asked) > len(seen):
-            seen.append(quarter / 4)
-        node.after(0.25, step_s=0.25)
-    assert seen == first_s
+    assert asked_at_s(node, 36) == first_s
 
 
 @pytest.mark.parametrize(
@@ -319,12 +324,7 @@ def test_a_kubelet_counts_a_delay_from_the_second_in_which_a_container_started(
     node.unix_s += 1.0
     node.reports.put("web", known(web, "c1", started_unix_s=START_UNIX_S + 0.75))
     node.rest()
-    seen: list[float] = []
-    for quarter in range(4, 35):
-        if len(node.prober.asked) > len(seen):
-            seen.append(quarter / 4)
-        node.after(0.25, step_s=0.25)
-    assert seen == first_s
+    assert asked_at_s(node, 35) == first_s
 
 
 def test_a_kubelet_counts_the_delay_of_a_later_instance_so_too() -> None:
