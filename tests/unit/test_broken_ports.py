@@ -584,9 +584,16 @@ def test_a_configuration_that_is_another_one_where_it_may_be_stopped() -> None:
     """Whoever gives a `Cancel` wants the same container."""
 
     class Another(PlainConfiguration):
-        def container_unless_stopped(self, *asked: Any) -> ContainerConfig:
-            made = self.container(*asked[:-1])
-            return attrs.evolve(made, image="another")
+        is_stopped = False
+
+        def container(self, *asked: Any) -> ContainerConfig:
+            made = super().container(*asked)
+            return attrs.evolve(made, image="another") if self.is_stopped else made
+
+        def unless_stopped(self, _cancel: Cancel, /) -> Another:
+            other = Another()
+            other.is_stopped = True
+            return other
 
     with pytest.raises(AssertionError, match="is another one where it may be asked to stop"):
         check_configures(Another(), Pod(uid="u", name="web", containers=(Container(name="app"),)))

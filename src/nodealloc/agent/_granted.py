@@ -39,6 +39,7 @@ class GrantedConfiguration:
     node: NodeAllocator
     plugins: DevicePlugins | None = None
     confines: bool = True
+    _cancel: Cancel | None = attrs.field(default=None, repr=False)
 
     def sandbox(self, pod: Pod, attempt: int, provided: Mapping[str, object], /) -> SandboxConfig:
         """See `Configures.sandbox`."""
@@ -52,43 +53,23 @@ class GrantedConfiguration:
         Raises:
             RetryableError: A plugin has not said yet what goes with its devices.
         """
-        return self._container(record, container, attempt, image_id, report, None)
+        options = self._confinement(record, container)
+        if self.plugins is not None:
+            owner = Owner(record.pod.uid, container.name)
+            options = _with_devices(options, self.plugins, owner, self._cancel)
+        return self.whole.container(_given(record, container, options), container, attempt, image_id, report)
 
-    def container_unless_stopped(  # noqa: PLR0917 - those of the port
-        self,
-        record: PodRecord,
-        container: Container,
-        attempt: int,
-        image_id: str,
-        report: PodReport,
-        cancel: Cancel,
-        /,
-    ) -> ContainerConfig:
+    def unless_stopped(self, cancel: Cancel, /) -> Configures:
         """See `CanStopConfiguring`: a plugin that hangs is waited for no longer."""
-        return self._container(record, container, attempt, image_id, report, cancel)
+        whole: object = self.whole
+        within = whole.unless_stopped(cancel) if isinstance(whole, CanStopConfiguring) else self.whole
+        return attrs.evolve(self, whole=within, cancel=cancel)
 
     def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:
         """See `Configures.resources`; no plugin hears of it, since nothing starts."""
         return self.whole.resources(
             _given(record, container, self._confinement(record, container)), container
         )
-
-    def _container(  # noqa: PLR0917 - those of the port
-        self,
-        record: PodRecord,
-        container: Container,
-        attempt: int,
-        image_id: str,
-        report: PodReport,
-        cancel: Cancel | None,
-    ) -> ContainerConfig:
-        options = self._confinement(record, container)
-        if self.plugins is not None:
-            options = _with_devices(options, self.plugins, Owner(record.pod.uid, container.name), cancel)
-        given, whole = _given(record, container, options), self.whole
-        if cancel is not None and isinstance(whole, CanStopConfiguring):
-            return whole.container_unless_stopped(given, container, attempt, image_id, report, cancel)
-        return whole.container(given, container, attempt, image_id, report)
 
     def _confinement(self, record: PodRecord, container: Container) -> ContainerRunOptions:
         held = confinement_of(self.node.snapshot, Owner(record.pod.uid, container.name))

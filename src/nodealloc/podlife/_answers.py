@@ -60,6 +60,12 @@ def heard_of_hook(answer: str, /) -> str:
     return check("run_hook", answer, str, 'a text that says why the hook failed, "" where it did not')
 
 
+def unless_stopped(configures: Configures, cancel: Cancel, /) -> Configures:
+    """One that hears of `cancel`, where it can; else the very same."""
+    can: object = configures
+    return can.unless_stopped(cancel) if isinstance(can, CanStopConfiguring) else configures
+
+
 class CheckedConfigures:
     """Calls a `Configures`, which has to answer what it promises."""
 
@@ -88,12 +94,10 @@ class CheckedConfigures:
         cancel: Cancel,
         /,
     ) -> ContainerConfig:
-        """See `CanStopConfiguring`; of one that cannot, `Configures.container`."""
-        asked: object = self._configures
-        if isinstance(asked, CanStopConfiguring):
-            answer = asked.container_unless_stopped(record, container, attempt, image_id, report, cancel)
-        else:
-            answer = self._configures.container(record, container, attempt, image_id, report)
+        """See `Configures.container`; one that can be stopped (`CanStopConfiguring`) hears of `cancel`."""
+        answer = unless_stopped(self._configures, cancel).container(
+            record, container, attempt, image_id, report
+        )
         return check("configuring: container", answer, ContainerConfig, "a ContainerConfig")
 
     def resources(self, record: PodRecord, container: Container, /) -> LinuxResources:

@@ -178,25 +178,13 @@ class Configures(Protocol):
 
 @runtime_checkable
 class CanStopConfiguring(Protocol):
-    """What a `Configures` has besides that may wait long for others, such as for plugins.
+    """What a `Configures` has besides that may wait long for others, such as for plugins."""
 
-    It is called in the place of `Configures.container` then.
-    """
+    def unless_stopped(self, cancel: Cancel, /) -> Configures:
+        """One that answers the same, for one container.
 
-    def container_unless_stopped(  # noqa: PLR0917 - those of `Configures.container`
-        self,
-        record: PodRecord,
-        container: Container,
-        attempt: int,
-        image_id: str,
-        report: PodReport,
-        cancel: Cancel,
-        /,
-    ) -> ContainerConfig:
-        """As `Configures.container`.
-
-        Raises `CancelledError` (of `concurrent.futures`) at once where `cancel` asks to stop and it
-        would wait: nobody wants the container any more.
+        Its `container` raises `CancelledError` (of `concurrent.futures`) at once where `cancel` asks to
+        stop and it would wait: nobody wants the container any more.
         """
         ...
 

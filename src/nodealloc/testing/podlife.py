@@ -237,7 +237,7 @@ def check_configures(configures: Configures, pod: Pod, /) -> None:
         assert made == again, f"container {one.name} is configured in two ways"
         can: object = configures
         if isinstance(can, CanStopConfiguring):
-            stopped = can.container_unless_stopped(record, one, 2, "sha256:a", report, ManualCancel())
+            stopped = can.unless_stopped(ManualCancel()).container(record, one, 2, "sha256:a", report)
             assert stopped == made, f"container {one.name} is another one where it may be asked to stop"
         asked = (one.name, 2, "sha256:a")
         found = (made.name, made.attempt, made.image)
