@@ -69,6 +69,9 @@ class ConfinedRuntime(RuntimeLayer):
         super().__init__(runtime)
         self._node, self._cpusets, self._watch = node, cpusets, watch
         self._lock = threading.Lock()
+        # What is granted and listed is read and passed on in one step: what another thread read before
+        # would else be the last word.
+        self._following = threading.Lock()
         self._made: dict[str, tuple[Owner, CPUSet | None]] = {}
         self._starts: dict[str, _Start] = {}
         self._found: set[str] = set()
@@ -98,8 +101,9 @@ class ConfinedRuntime(RuntimeLayer):
 
     def follow_grants(self) -> None:
         """Have containers confined to what is granted now."""
-        self._drop_ended()
-        self._cpusets.follow(self._node.snapshot[CpuAllocator])
+        with self._following:
+            self._drop_ended()
+            self._cpusets.follow(self._node.snapshot[CpuAllocator])
         self._cpusets.reconcile()
 
     @override
@@ -135,10 +139,10 @@ class ConfinedRuntime(RuntimeLayer):
         self.below.remove_container(container_id)
         with self._lock:
             self._made.pop(container_id, None)
-            was_found = container_id in self._found
-            self._found.discard(container_id)
-        if was_found:
-            self._cpusets.remove(container_id)
+        with self._following:
+            if container_id in self._found:
+                self._found.remove(container_id)
+                self._cpusets.remove(container_id)
 
     def _updated(self, container_id: str, owner: Owner | None, made_with: CPUSet | None) -> CPUSet | None:
         """Where a container will run: it is changed first if it may not run any more where it was made to."""
@@ -178,19 +182,16 @@ class ConfinedRuntime(RuntimeLayer):
 
     def _add_listed(self) -> None:
         """Confine containers that are listed and were not inspected yet, too."""
-        for target, owner in self._listed().items():
-            if not self._cpusets.has(target):
-                with self._lock:
+        with self._following:
+            for target, owner in self._listed().items():
+                if not self._cpusets.has(target):
                     self._found.add(target)
-                self._cpusets.add(target, owner, mems=confinement_of(self._node.snapshot, owner).mems)
+                    self._cpusets.add(target, owner, mems=confinement_of(self._node.snapshot, owner).mems)
 
     def _drop_ended(self) -> None:
         """Let go of those again that are not listed as running any more: nobody else does."""
-        running = self._listed()
-        with self._lock:
-            ended = self._found - running.keys()
-            self._found -= ended
-        for one in sorted(ended):
+        for one in sorted(self._found - self._listed().keys()):
+            self._found.remove(one)
             self._cpusets.remove(one)
 
     def _listed(self) -> dict[str, Owner]:

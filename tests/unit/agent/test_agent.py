@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -291,6 +292,33 @@ def test_who_still_runs_on_its_cpus_is_waited_for(tmp_path: Path) -> None:
     assert shared in answer.message
     node.settle()
     assert isinstance(node.admission.make_ready(pod("own", cpus=2), NOW), Admitted)
+
+
+def test_of_two_who_follow_grants_at_once_the_older_snapshot_is_not_followed_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers of others went back to CPUs that had just been granted, which were said to be free."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("shared")]
+    node.after(3)
+    plain, others = vars(NodeAllocator)["snapshot"].fget, list[threading.Thread]()
+
+    def admit() -> None:
+        node.held.admit(pod("own", cpus=2))
+        node.starts.follow_grants()
+
+    def snapshot(held: NodeAllocator) -> Snapshot:
+        found: Snapshot = plain(held)
+        if not others:
+            others.append(threading.Thread(target=admit))
+            others[0].start()
+            others[0].join(0.2)  # it ends in that time, or waits for whoever asks now
+        return found
+
+    monkeypatch.setattr(NodeAllocator, "snapshot", property(snapshot))
+    node.starts.follow_grants()
+    others[0].join()
+    assert node.cpusets.intruders_of(Owner("own", "app")) == (node.container("shared"),)
 
 
 @pytest.mark.parametrize("inspects", [True, False])
