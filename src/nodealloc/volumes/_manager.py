@@ -24,7 +24,7 @@ from nodealloc.dsw_asw import (
     Wait,
     World,
 )
-from nodealloc.podfacts import PodLife, PodSource
+from nodealloc.podfacts import PodLife, PodSighting, PodSource
 from nodealloc.volumes._abilities import by_name
 from nodealloc.volumes._adoption import Adoption
 from nodealloc.volumes._desired_world import DesiredWorldWriter
@@ -158,6 +158,14 @@ class VolumeManager(Group):
     def pod_changed(self, uid: str, /) -> None:
         """Look at one pod: it arrived, changed, ended, or became unknown."""
         sighting = self._pods.get(uid)
+        while True:
+            self._take(uid, sighting)
+            before, sighting = sighting, self._pods.get(uid)
+            if sighting == before:  # else another thread may have taken the newer word already
+                break
+        self._adoption.release(uid)
+
+    def _take(self, uid: str, sighting: PodSighting | None) -> None:
         if sighting is None or sighting.life is PodLife.ENDED:
             if self._pods.is_ready():
                 self._desired_pods.drop(uid, by="pod source")
@@ -170,7 +178,6 @@ class VolumeManager(Group):
                 return attrs.evolve(before, pod=pod)
 
             self._desired_pods.alter(uid, changed, by="pod source")
-        self._adoption.release(uid)
 
     def pods_changed(self) -> None:
         """Look at every pod: at start, when the source becomes ready, and when events may be lost."""

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from nodealloc.dsw_asw import Group, ThreadExecutor, UncertainError, WaitTimeoutError
-from nodealloc.podfacts import PodLife
+from nodealloc.podfacts import PodLife, PodSighting
 from nodealloc.podspec import Container, Pod, Volume, VolumeUse
 from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, check_transitions
 from nodealloc.testing.podfacts import FakePods
@@ -85,6 +85,27 @@ def test_the_tables_are_whole() -> None:
     """Each state can be reached and left, each other event changes nothing."""
     assert check_transitions(VOLUME_LIFE) == 55
     assert check_transitions(MOUNT_LIFE) == 18
+
+
+def test_a_pod_that_ends_while_another_thread_looks_at_it_gives_its_volumes_back(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had asked before wrote its older word last: volumes of a pod that was no more stayed."""
+    node.run("a")
+    node.rest()
+    assert node.manager.holds("pod")
+    plain = FakePods.get
+
+    def get(pods: FakePods, uid: str, /) -> PodSighting | None:
+        found = plain(pods, uid)
+        if found is not None:
+            node.end(uid)  # on another thread, between the answer and what is made of it
+        return found
+
+    monkeypatch.setattr(FakePods, "get", get)
+    node.manager.pods_changed()
+    node.rest()
+    assert not node.manager.holds("pod")
 
 
 def test_a_pod_gets_its_volumes_and_gives_them_back(node: Node) -> None:
