@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -126,15 +127,18 @@ class Agent(Group):
 
     @override
     def start(self) -> None:
-        """Go, in threads.
+        """Go, in threads; where one of `beside` cannot, those before it are stopped again.
 
         Raises:
             ConfigurationError: Something that the lives need, or `probing`, is driven by nobody.
         """
         self._require_drivers()
-        for one in self._beside:
-            one.start()
-        super().start()
+        with contextlib.ExitStack() as begun:
+            for one in () if self._thread is not None else self._beside:
+                one.start()
+                begun.callback(one.stop)
+            super().start()
+            begun.pop_all()
 
     def _require_drivers(self) -> None:
         """Refuse a part that nobody drives: it would do nothing, and nothing else would say so."""
@@ -149,11 +153,14 @@ class Agent(Group):
 
     @override
     def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
-        """Start nothing more; containers run on. See `Driven.stop`."""
-        left = super().stop(_STOP_S if timeout_s is None else timeout_s)
-        for one in reversed(self._beside):
-            one.stop()
-        return left
+        """Start nothing more; containers run on. See `Driven.stop`.
+
+        What one of `beside` raises is raised once all of them were asked.
+        """
+        with contextlib.ExitStack() as each:
+            for one in self._beside:
+                each.callback(one.stop)
+            return super().stop(_STOP_S if timeout_s is None else timeout_s)
 
     @override
     def reconcile(self) -> Summary:

@@ -1158,6 +1158,65 @@ def test_a_container_more_that_does_not_fit_ends_nothing(tmp_path: Path) -> None
         amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(1 << 20)}
         more = Container(name="more", image="busybox", requests=amounts, limits=amounts)
         node.source.pods = [attrs.evolve(before, containers=(*before.containers, more))]
+class Neighbour:
+    """Something that runs beside an agent."""
+
+    def __init__(self, name: str, said: list[str], fails: str = "") -> None:
+        self.name, self.said, self.fails = name, said, fails
+
+    def start(self) -> None:
+        """Begin."""
+        self._do("start")
+
+    def stop(self) -> None:
+        """End."""
+        self._do("stop")
+
+    def _do(self, what: str) -> None:
+        self.said.append(f"{what} {self.name}")
+        if what == self.fails:
+            raise OSError(errno.EIO, f"cannot {what} {self.name}")
+
+
+def agent_beside(*beside: Neighbour) -> Agent:
+    """An agent of nothing, with these beside it."""
+    runtime = FakeContainerRuntime()
+    watch = RuntimeWatch(runtime)
+    return Agent(watch, lives=PodLives(runtime, watch=watch, configuring=PlainConfiguration()), beside=beside)
+
+
+def test_a_part_that_cannot_be_stopped_keeps_no_other_from_being_stopped() -> None:
+    """Those before it ran on, with threads and sockets of their own."""
+    said: list[str] = []
+    agent = agent_beside(Neighbour("a", said), Neighbour("b", said, fails="stop"), Neighbour("c", said))
+    agent.start()
+    with pytest.raises(OSError, match="cannot stop b"):
+        agent.stop(1.0)
+    assert said == ["start a", "start b", "start c", "stop c", "stop b", "stop a"]
+
+
+def test_an_agent_of_which_a_part_cannot_start_has_stopped_those_before_it() -> None:
+    """Nobody would: whoever was to start it has an error in place of an agent that runs."""
+    said: list[str] = []
+    agent = agent_beside(Neighbour("a", said), Neighbour("b", said), Neighbour("c", said, fails="start"))
+    with pytest.raises(OSError, match="cannot start c"):
+        agent.start()
+    assert said == ["start a", "start b", "start c", "stop b", "stop a"]
+    assert not agent.is_driven
+
+
+def test_an_agent_that_is_started_twice_goes_on() -> None:
+    """The second start is refused, and touches nothing of what runs."""
+    said: list[str] = []
+    agent = agent_beside(Neighbour("a", said))
+    agent.start()
+    with pytest.raises(ConfigurationError, match="agent was started before"):
+        agent.start()
+    assert said == ["start a"]
+    agent.stop(1.0)
+    assert said == ["start a", "stop a"]
+
+
         node.after(20)
 
     def running() -> list[str]:
