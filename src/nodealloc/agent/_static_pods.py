@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ __all__ = ["StaticPodSink"]
 if TYPE_CHECKING:
     from nodealloc.podlife import PodRecord
 
+_log = logging.getLogger("nodealloc.agent")
 _SOON_S: Final = 0.05
 _FORGOTTEN_S: Final = 2.0
 """So often a kubelet forgets what it told of pods that are no more."""
@@ -146,10 +148,15 @@ class StaticPodSink:
 
     def _follow(self) -> None:
         for uid in self._said.take():
-            if uid in self._sources.pods:
-                self._show(uid)
-            else:
-                self._try_to_hide(uid)
+            try:
+                if uid in self._sources.pods:
+                    self._show(uid)
+                else:
+                    self._try_to_hide(uid)
+            except Exception:  # noqa: BLE001 - nobody else tells of the other pods
+                _log.exception(
+                    "telling that static pod %s came or went raised; it is told with the next", uid
+                )
 
     def _try_to_hide(self, uid: str) -> None:
         with contextlib.suppress(NodeallocError, OSError):  # said with whatever is told of it next

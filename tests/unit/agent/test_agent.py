@@ -918,6 +918,30 @@ def test_that_a_static_pod_is_gone_is_told_though_its_sink_failed_once(tmp_path:
     assert listed.of("web").count(None) == 1
 
 
+def test_a_sink_that_raises_of_one_static_pod_keeps_the_end_of_no_other_from_being_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever it raises: they were taken for told, and stayed in the list for ever."""
+    node = Node(tmp_path)
+    listed = FakeSink()
+    sink = StaticPodSink(listed, node.lives, node.sources, clock=node.clock)
+    names = ["a", "b", "c"]
+    node.source.pods = [pod(name) for name in names]
+    node.after(3)
+    for name in names:
+        sink.told(name, PodStatus(phase=PodPhase.RUNNING))
+
+    def before(uid: str) -> None:
+        if uid != "c":
+            raise ValueError("a bug of the sink")
+
+    listed.before = before
+    node.source.pods = []
+    node.after(1.25)
+    assert [listed.of(name).count(None) for name in names] == [0, 0, 1]
+    assert "ValueError: a bug of the sink" in caplog.text
+
+
 def test_a_static_pod_whose_manifest_goes_while_it_is_told_is_gone(tmp_path: Path) -> None:
     """That it is gone was told before, on another thread; it had stayed in the list for ever."""
     node = Node(tmp_path)
@@ -1134,30 +1158,6 @@ def test_whoever_is_driven_by_nobody_is_named_when_the_agent_starts() -> None:
     sources.stop(1.0)
 
 
-def test_a_task_that_would_have_to_be_awaited_is_not_done() -> None:
-    """It would count as done, and never have begun."""
-    begun: list[str] = []
-
-    async def tidy_up() -> None:
-        begun.append("tidy up")
-
-    step = Step(scope=("tidy up",), verb="do", detail="tidy up")
-    with pytest.raises(ConfigurationError, match=r"once_known..tidy up..: expected a function that has done"):
-        _Once({"tidy up": tidy_up}).perform(step, NOW)
-    assert begun == []
-
-
-def test_a_container_more_that_does_not_fit_ends_nothing(tmp_path: Path) -> None:
-    """The edit waits with its reason; what runs of the pod runs on, as it was, until the edit may come in."""
-    node = Node(tmp_path)
-    node.source.pods = [pod("a", 2)]
-    node.after(3)
-    before = pod("a", 2)
-
-    def edited(cpus: int) -> None:
-        amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(1 << 20)}
-        more = Container(name="more", image="busybox", requests=amounts, limits=amounts)
-        node.source.pods = [attrs.evolve(before, containers=(*before.containers, more))]
 class Neighbour:
     """Something that runs beside an agent."""
 
@@ -1217,6 +1217,30 @@ def test_an_agent_that_is_started_twice_goes_on() -> None:
     assert said == ["start a", "stop a"]
 
 
+def test_a_task_that_would_have_to_be_awaited_is_not_done() -> None:
+    """It would count as done, and never have begun."""
+    begun: list[str] = []
+
+    async def tidy_up() -> None:
+        begun.append("tidy up")
+
+    step = Step(scope=("tidy up",), verb="do", detail="tidy up")
+    with pytest.raises(ConfigurationError, match=r"once_known..tidy up..: expected a function that has done"):
+        _Once({"tidy up": tidy_up}).perform(step, NOW)
+    assert begun == []
+
+
+def test_a_container_more_that_does_not_fit_ends_nothing(tmp_path: Path) -> None:
+    """The edit waits with its reason; what runs of the pod runs on, as it was, until the edit may come in."""
+    node = Node(tmp_path)
+    node.source.pods = [pod("a", 2)]
+    node.after(3)
+    before = pod("a", 2)
+
+    def edited(cpus: int) -> None:
+        amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(1 << 20)}
+        more = Container(name="more", image="busybox", requests=amounts, limits=amounts)
+        node.source.pods = [attrs.evolve(before, containers=(*before.containers, more))]
         node.after(20)
 
     def running() -> list[str]:
