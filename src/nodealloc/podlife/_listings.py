@@ -63,7 +63,7 @@ class Listings:
                 del self._awaited[uid]
                 return (_ANY,)
         if shown >= 0 and uid not in self.world:
-            self.world.put(uid, shown, by="listing")
+            self._show(uid, shown)
         return (uid,)
 
     def forget(self, uid: str, /) -> None:
@@ -85,7 +85,11 @@ class Listings:
             shown = self._shown()
             due = [uid for uid, number in self._awaited.items() if number <= shown]
         for uid in due:
-            self.world.alter(uid, lambda before: max(shown, before or 0), by="listing")
+            self._show(uid, shown)
+
+    def _show(self, uid: str, shown: int) -> None:
+        """Never less than another thread has shown it."""
+        self.world.alter(uid, lambda before: max(shown, before or 0), by="listing")
 
 
 def seen_within_s(detail: Detail, record: PodRecord | None, rules: Rules, /) -> float:

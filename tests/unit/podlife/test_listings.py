@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from typing_extensions import override
 
-from nodealloc.dsw_asw import Done, Step, Uncertain
+from nodealloc.dsw_asw import Done, Step, Uncertain, World
 from nodealloc.podlife import PodRecord, Rules
 from nodealloc.podlife._details import Acted, Detail, Start, StopContainer
 from nodealloc.podlife._listings import Listings
@@ -34,6 +35,38 @@ def test_of_two_calls_that_come_back_at_once_the_later_listing_is_waited_for(
 
     monkeypatch.setattr(watch, "hurry", hurry)
     assert listings.hurry("a") < later[0] == listings.awaited("a")
+
+
+def test_a_listing_that_comes_as_a_pod_begins_to_wait_is_not_forgotten() -> None:
+    """On another thread: the pod was shown the number of the one before, and waited for one more."""
+    clock, executor = VirtualClock(1000.0), ManualExecutor()
+    watch = RuntimeWatch(FakeContainerRuntime(unix_s=lambda: 0.0), executor=executor, clock=clock)
+    listings = Listings(watch)
+
+    def lists() -> None:
+        clock.advance(1.0)
+        watch.run_until_quiet()
+        while executor.run_all():
+            watch.run_until_quiet()
+
+    class Meanwhile(World[str, int]):
+        """Another thread lists between the look into this world and what is written then."""
+
+        is_first = True
+
+        @override
+        def __contains__(self, key: str, /) -> bool:
+            found = super().__contains__(key)
+            if self.is_first:
+                self.is_first = False
+                lists()
+            return found
+
+    lists()
+    listings.world = Meanwhile("listings that are waited for")
+    number = listings.hurry("a")
+    assert listings.keys_of("a") == ("a",)
+    assert listings.world.get("a") == number
 
 
 def test_a_call_that_asked_for_an_earlier_listing_takes_no_doubt_away() -> None:
