@@ -90,7 +90,7 @@ class LostMounts(Passing):
             with self._lock:
                 gone = self._watch.lost()
         except Exception:  # noqa: BLE001 - what cannot be looked at must not stop the passes
-            _log.exception("looking for lost mounts raised; the next look is when they change again")
+            _log.exception("looking for lost mounts raised; the next look comes with a change or the resync")
             return self.glance()
         for one in gone:
             self._doubt(one)

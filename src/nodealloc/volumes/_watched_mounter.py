@@ -65,7 +65,11 @@ class WatchedMounter:
         with self._lock:
             self._looks = False
             before = self._known.copy()
-        now = self._targets()
+        try:
+            now = self._targets()
+        except BaseException:
+            self._looks = True  # the table says once alone that it changed
+            raise
         with self._lock:
             self._known -= before - now
             self._known |= now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,15 @@ from nodealloc.dsw_asw import InlineExecutor
 from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_sources import FakeMountWatch, check_mount_watch
 from nodealloc.testing.volumes import FakeClaims, FakeHost, FakeMounter, check_mounter, claiming_pod
-from nodealloc.volumes import Found, MountBusyError, MountWatch, SafeRoot, VolumeManager, WatchedMounter
+from nodealloc.volumes import (
+    Found,
+    Mount,
+    MountBusyError,
+    MountWatch,
+    SafeRoot,
+    VolumeManager,
+    WatchedMounter,
+)
 
 
 class Node:
@@ -83,6 +92,27 @@ def test_what_it_mounted_is_missed_at_once_and_what_it_took_off_never(tmp_path: 
     assert mounter.is_mounted(str(place))
     mounter.unmount(str(place))
     assert mounter.lost() == []
+
+
+def test_a_table_that_cannot_be_read_once_is_read_at_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells of a change once: a mount that had gone was missed until another one changed."""
+    raw, place = FakeMounter(str(tmp_path)), tmp_path / "pods/u/volumes/p/v"
+    place.mkdir(parents=True)
+    mounter = WatchedMounter(SafeRoot(str(tmp_path)), raw, raw)
+    mounter.mount("none", str(place), fstype="tmpfs")
+    assert mounter.lost() == []
+    raw.unmount(str(place))
+
+    def unread(_table: FakeMounter) -> Sequence[Mount]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeMounter, "entries", unread)
+        with pytest.raises(OSError, match="Too many open files"):
+            mounter.lost()
+    assert mounter.lost() == [Found(plugin="p", name="v", pod_uid="u")]
 
 
 def test_what_is_no_volumes_place_is_passed_over(tmp_path: Path) -> None:
