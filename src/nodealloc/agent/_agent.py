@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from typing_extensions import override
@@ -98,11 +99,10 @@ class Agent(Group):
         clock: Clock | None = None,
     ) -> None:
         self.lives = lives
-        self._probing, self._status, self._volumes, self._node = probing, status, volumes, node
+        self._probing, self._node = probing, node
         confines = None if cpusets is None or node is None else ContainerCpusets(cpusets, node)
         self._confines, self._gone = confines, gone
         self._beside = tuple(beside)
-        self._is_known = False
         self._tasks: World[str, bool] = World("tasks")
         finished: World[str, bool] = World("tasks that were done")
         tasks = Reconciler(
@@ -114,7 +114,7 @@ class Agent(Group):
             resync_s=None,
             name="agent's tasks",
         )
-        self._names = tuple(once_known or {})
+        self._at_known = [*self._letting_go(volumes, status, once_known or {})]
         self._facts = lives.facts.watch(self._follow)
         self._follow()
         for remembered in lives.pods.snapshot().values():
@@ -165,24 +165,30 @@ class Agent(Group):
     @override
     def reconcile(self) -> Summary:
         """Make a pass; the first one after everything is known also lets go of what belongs to no pod."""
-        if not self._is_known and self.lives.is_ready():
-            self._is_known = True
-            pods = self.lives.wanted.snapshot()
-            if self._volumes is not None:
-                self._volumes.pods_changed()
-            if self._probing is not None:
-                self._probing.keep_only(pods.keys())
-            if self._status is not None:
-                self._status.heard(pods.keys())
-            for name in self._names:
-                self._tasks.put(name, True, by="known")  # noqa: FBT003 - a world takes any value
-        return super().reconcile()
+        with self._passing:
+            while self._at_known and self.lives.is_ready():
+                self._at_known.pop(0)()  # what it raises ends this pass, and the next one goes on behind it
+            return super().reconcile()
 
     @property
     @override
     def has_work(self) -> bool:
         """Whether a pass now would find something to do."""
-        return super().has_work or (not self._is_known and self.lives.is_ready())
+        return super().has_work or (bool(self._at_known) and self.lives.is_ready())
+
+    def _letting_go(
+        self, volumes: VolumeManager | None, status: StatusManager[PodFacts] | None, tasks: Iterable[str]
+    ) -> Iterator[Callable[[], object]]:
+        """What is called, in this order, once it is known which pods there should be and what runs."""
+        probing, wanted = self._probing, self.lives.wanted
+        if volumes is not None:
+            yield volumes.pods_changed
+        if probing is not None:
+            yield lambda: probing.keep_only(wanted.snapshot().keys())
+        if status is not None:
+            yield lambda: status.heard(wanted.snapshot().keys())
+        for name in tasks:
+            yield partial(self._tasks.put, name, True, by="known")  # noqa: FBT003 - a world takes any value
 
     def _follow(self) -> None:
         for uid in self._facts.take():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from nodealloc.agent import (
 from nodealloc.agent._agent import _Once
 from nodealloc.checkpoint import FileStore
 from nodealloc.cpuset import CpuAllocator, CpusetReconciler
-from nodealloc.dsw_asw import Cancel, Group, Moment, Step, Summary
+from nodealloc.dsw_asw import Cancel, Group, InlineExecutor, Moment, Step, Summary
 from nodealloc.errors import ConfigurationError, RetryableError
 from nodealloc.idset import CPUSet
 from nodealloc.machine import machine_from_text
@@ -56,6 +56,7 @@ from nodealloc.runtime import (
 )
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import PlainConfiguration
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
@@ -67,6 +68,7 @@ from nodealloc.testing.runtime import (
 )
 from nodealloc.topology import Owner, Snapshot
 from nodealloc.verdicts import Admitted, NotYet, Refused
+from nodealloc.volumes import VolumeManager
 
 MACHINE = machine_from_text("1 socket x 4 cores, memory=8Gi")
 NOW = ManualCancel()
@@ -1156,6 +1158,34 @@ def test_whoever_is_driven_by_nobody_is_named_when_the_agent_starts() -> None:
     agent.start()
     agent.stop(1.0)
     sources.stop(1.0)
+
+
+def test_what_is_done_once_all_is_known_is_done_though_a_part_of_it_raises() -> None:
+    """Nobody did the rest any more: what was left of pods that had gone stayed."""
+    runtime, done = FakeContainerRuntime(), list[str]()
+    drive: dict[str, Any] = {"executor": InlineExecutor(), "clock": VirtualClock(1000.0)}
+    watch = RuntimeWatch(runtime, **drive)
+
+    class Broken(FakePods):
+        def uids(self) -> Iterable[str]:
+            raise ValueError("a bug of the source")
+
+    lives = PodLives(runtime, watch=watch, configuring=PlainConfiguration(), **drive)
+    agent = Agent(
+        watch,
+        lives=lives,
+        volumes=VolumeManager([], pods=Broken(), executor=InlineExecutor()),
+        once_known={"tidy up": lambda: done.append("tidy up")},
+        **drive,
+    )
+    agent.run_until_quiet()
+    lives.heard()
+    with pytest.raises(ValueError, match="a bug of the source"):
+        agent.run_until_quiet()
+    agent.run_until_quiet()
+    assert done == ["tidy up"]
+    assert not agent.has_work
+    agent.close()
 
 
 class Neighbour:
