@@ -93,7 +93,7 @@ class Sockets(Generic[T]):
         running = self._running.pop(token, None)
         if running is not None:
             self._leave(running)
-            running.exchange.close()
+            _end(running.exchange)
 
     def next_end_s(self) -> float | None:
         """When the next one runs out of time."""
@@ -124,7 +124,7 @@ class Sockets(Generic[T]):
             running = heapq.heappop(self._ends)[2]
             self._go_on(running, late=True)
             if self._running.get(running.token) is running:
-                running.exchange.close()
+                _end(running.exchange)
                 self._over(running, Reply(ReplyKind.FAILURE, _GOES_ON, timed_out=True))
 
     def _looked(self, timeout_s: float | None) -> bool:
@@ -158,7 +158,7 @@ class Sockets(Generic[T]):
         except StopIteration as done:
             self._over(running, cast("Reply", done.value))
         except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
-            running.exchange.close()
+            _end(running.exchange)
             self._over(running, Reply(ReplyKind.ERROR, error_words(error)))
 
     def _wait_for(self, running: _Running[T], one: socket.socket, events: int) -> None:
@@ -197,3 +197,9 @@ class Sockets(Generic[T]):
         if one.fileno() == running.fd:
             with contextlib.suppress(OSError):
                 self._epoll.unregister(running.fd)
+
+
+def _end(exchange: Exchange) -> None:
+    """Have a prober tidy up; what it raises then changes nothing of what came of its question."""
+    with contextlib.suppress(Exception):
+        exchange.close()

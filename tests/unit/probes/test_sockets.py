@@ -152,6 +152,32 @@ def test_a_question_that_goes_on_though_its_time_is_over_is_ended() -> None:
     theirs.close()
 
 
+def test_a_question_that_cannot_even_be_closed_is_over_all_the_same() -> None:
+    """Its prober raises as it tidies up: its probe was never asked again, and no other for a second."""
+    ended: dict[int, Reply] = {}
+    sockets: Sockets[int] = Sockets(ended.__setitem__)
+    mine, theirs = socket.socketpair()
+
+    def untidy() -> Exchange:
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    yield mine, selectors.EVENT_READ
+        finally:
+            raise OSError("a bug of the prober")
+
+    sockets.begin(0, untidy(), time.monotonic())
+    sockets.begin(1, untidy(), time.monotonic() + 5.0)
+    sockets.turn(0.0, time.monotonic)
+    assert (ended[0].kind, ended[0].timed_out, len(sockets)) == (ReplyKind.FAILURE, True, 1)
+    sockets.drop(1)
+    assert (ended.keys(), len(sockets)) == ({0}, 0)
+    sockets.begin(2, untidy(), time.monotonic() + 5.0)
+    sockets.close()
+    mine.close()
+    theirs.close()
+
+
 def test_an_answer_may_take_as_long_as_anybody_says() -> None:
     """Centuries as well: the kernel, which would refuse such a wait, is asked for shorter ones."""
     ages_s = 2.0**62
