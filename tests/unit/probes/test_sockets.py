@@ -171,7 +171,7 @@ def test_a_question_that_cannot_even_be_closed_is_over_all_the_same() -> None:
     sockets.turn(0.0, time.monotonic)
     assert (ended[0].kind, ended[0].timed_out, len(sockets)) == (ReplyKind.FAILURE, True, 1)
     sockets.drop(1)
-    assert (ended.keys(), len(sockets)) == ({0}, 0)
+    assert (list(ended), len(sockets)) == ([0], 0)
     sockets.begin(2, untidy(), time.monotonic() + 5.0)
     sockets.close()
     mine.close()
