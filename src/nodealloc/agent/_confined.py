@@ -27,7 +27,6 @@ from nodealloc.verdicts import NotYet
 __all__ = ["ConfinedRuntime"]
 
 _SOON_S: Final = 0.1
-_LISTING: Final = "listing"
 
 
 @attrs.frozen(kw_only=True)
@@ -174,8 +173,7 @@ class ConfinedRuntime(RuntimeLayer):
             ]
 
     def _forget_shown(self) -> None:
-        answered = self._watch.answers.get(_LISTING)
-        newest = -1 if answered is None else answered.shown
+        newest = self._watch.listed().shown
         self._starts = {
             target: one for target, one in self._starts.items() if one.shown is None or one.shown > newest
         }

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from nodealloc._typed import typed
 from nodealloc.errors import RetryableError
 from nodealloc.node._ports import RunningContainer
-from nodealloc.runtime import Answered, PodListing, RunState, RuntimeWatch
+from nodealloc.runtime import PodListing, RunState, RuntimeWatch
 from nodealloc.topology import Owner
 
 __all__ = ["WatchedRuntime"]
@@ -52,7 +52,7 @@ class WatchedRuntime:
         return [one for record in self._watch.seen.snapshot().values() for one in _of_pod(record.value)]
 
     def _is_listed(self, number: int) -> bool:
-        answer = self._watch.answers.get("listing") or Answered()
+        answer = self._watch.listed()
         if answer.shown < number <= answer.number:
             raise RetryableError(f"the runtime cannot be listed: {answer.error}", after_s=1.0)
         return answer.shown >= number

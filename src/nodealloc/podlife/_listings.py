@@ -13,7 +13,6 @@ from nodealloc.runtime import RuntimeWatch
 
 __all__ = ["Listings", "seen_within_s"]
 
-_LISTING: Final = "listing"
 _ANY: Final = "any"
 _ALL_SHOWN: Final = 1 << 62
 _WITH_CONTAINERS_S: Final = 1.0
@@ -58,7 +57,7 @@ class Listings:
     def keys_of(self, uid: str, /) -> tuple[str, ...]:
         """Which record of the world counts for a pod."""
         with self._lock:
-            shown = self._shown()
+            shown = self._watch.listed().shown
             if shown >= self._awaited.setdefault(uid, 0):
                 del self._awaited[uid]
                 return (_ANY,)
@@ -76,13 +75,9 @@ class Listings:
         """Follow the listings no longer."""
         self._answers.close()
 
-    def _shown(self) -> int:
-        answered = self._watch.answers.get(_LISTING)
-        return -1 if answered is None else answered.shown
-
     def _answered(self) -> None:
         with self._lock:
-            shown = self._shown()
+            shown = self._watch.listed().shown
             due = [uid for uid, number in self._awaited.items() if number <= shown]
         for uid in due:
             self._show(uid, shown)

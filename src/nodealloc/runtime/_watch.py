@@ -121,10 +121,10 @@ class RuntimeWatch(Group):
             within_s: How long it may wait, in seconds, for another hurry that it can go with.
 
         Returns:
-            The number that `answers` has as `shown` for `listing`, or a higher one,
-            when a listing that began after this call was taken over.
+            The number that `listed` answers as `shown`, or a higher one, when a listing that began
+            after this call was taken over.
         """
-        answered, due_s = self.answers.get(LISTING) or Answered(), self._clock.monotonic_s() + within_s
+        answered, due_s = self.listed(), self._clock.monotonic_s() + within_s
 
         def hurried(asked: Asked | None) -> Asked:
             before = asked or Asked()
@@ -132,6 +132,10 @@ class RuntimeWatch(Group):
 
         record = self._asked.alter(LISTING, hurried, by="hurry")
         return 0 if record is None else record.value.number
+
+    def listed(self) -> Answered:
+        """What came of listing so far; watch `answers` to hear of the next one."""
+        return self.answers.get(LISTING) or Answered()
 
     def _event(self) -> None:
         self.hurry()
@@ -146,7 +150,7 @@ class RuntimeWatch(Group):
 
     def heard(self) -> Heard:
         """When the runtime was last heard, and what it said of itself."""
-        listing, asked = self.answers.get(LISTING) or Answered(), self.answers.get(HEALTH) or Answered()
+        listing, asked = self.listed(), self.answers.get(HEALTH) or Answered()
         return Heard(
             listing=listing.count,
             listed_s=listing.answered_s,
