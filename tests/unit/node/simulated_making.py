@@ -108,8 +108,8 @@ MAKING = {
     "gone-untold-after-kill": Change(
         "of pods that went while nobody looked nobody is told",
         "agent/_agent.py",
-        "                self._status.heard(pods.keys())",
-        "                pass",
+        "            yield lambda: status.heard(wanted.snapshot().keys())",
+        "            pass",
         "kills",
     ),
     "delay-of-first-instance": Change(
