@@ -55,6 +55,9 @@ class AdmissionPreparer:
     a container waits until its CPUs are free is ours.
     """
 
+    NAME: Final = "admission"
+    """Of its `Preparation`; it is remembered, so it stays the same over releases."""
+
     @typed
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from nodealloc._typed import typed
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.dsw_asw import Cancel
@@ -17,6 +19,9 @@ class DevicePreparer:
     Args:
         plugins: Talks to them.
     """
+
+    NAME: Final = "devices"
+    """Of its `Preparation`; it is remembered, so it stays the same over releases."""
 
     @typed
     def __init__(self, plugins: DevicePlugins) -> None:

@@ -42,17 +42,17 @@ def preparations_of(
     if admission is not None:
         why = "nothing is made for a pod that may not come in"
         found.append(
-            Preparation(name="admission", why=why, by=admission, wakes=admission.room, in_order=True)
+            Preparation(name=admission.NAME, why=why, by=admission, wakes=admission.room, in_order=True)
         )
     if folders is not None:
-        found.append(Preparation(name="folders", why="volumes lie in the pod's own directory", by=folders))
+        found.append(Preparation(name=folders.NAME, why="volumes lie in the pod's own directory", by=folders))
     if cgroups is not None:
         why = "whatever is started for a pod is limited"
-        found.append(Preparation(name="cgroups", why=why, by=cgroups))
+        found.append(Preparation(name=cgroups.NAME, why=why, by=cgroups))
     if volumes is not None:
         mounted, why = VolumePreparer(volumes, patience_s=mounting_s), "containers are made with their mounts"
-        found.append(Preparation(name="volumes", why=why, by=mounted, wakes=mounted.mounted))
+        found.append(Preparation(name=mounted.NAME, why=why, by=mounted, wakes=mounted.mounted))
     if plugins is not None:
         why = "plugins have to allocate before a container is made"
-        found.append(Preparation(name="devices", why=why, by=DevicePreparer(plugins)))
+        found.append(Preparation(name=DevicePreparer.NAME, why=why, by=DevicePreparer(plugins)))
     return found

@@ -94,7 +94,7 @@ class Remembered:
         def running() -> Collection[str] | None:
             return None if watch.heard().listing == 0 else tuple(watch.seen.snapshot())
 
-        pods = [one.pod for one in self.lives.values() if "cgroups" in one.made]
+        pods = [one.pod for one in self.lives.values() if CgroupPreparer.NAME in one.made]
         return CgroupPreparer(tree, pods, running, follows=follows)
 
     def told_of(self, lives: PodLives, rules: Rules, /) -> Mapping[str, Told]:

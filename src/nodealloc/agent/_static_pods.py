@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from nodealloc._typed import typed
+from nodealloc.agent._admission import AdmissionPreparer
 from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import NodeallocError, RetryableError
 from nodealloc.podfacts import LifeState, PodPhase, PodStatus
@@ -54,7 +55,7 @@ class StaticPodSink:
         lives: PodLives,
         sources: PodSources,
         *,
-        admission: str = "admission",
+        admission: str = AdmissionPreparer.NAME,
         clock: Clock | None = None,
         again: Callable[[str], object] | None = None,
     ) -> None:

@@ -45,6 +45,9 @@ class CgroupPreparer:
         ConfigurationError: Something else than these.
     """
 
+    NAME: Final = "cgroups"
+    """Of its `Preparation`; it is remembered, so it stays the same over releases."""
+
     @typed
     def __init__(
         self,
@@ -98,7 +101,7 @@ class CgroupPreparer:
         why = report.refused.get(pod.uid) or report.failed.get(name) or _above(name, report)
         # A quota waits for its containers', which are lowered once the edit has come in.
         if why is not None and not isinstance(why, QuotaInUseError):
-            return NotYet(blocker="cgroups", message=str(why), after_s=1.0)
+            return NotYet(blocker=self.NAME, message=str(why), after_s=1.0)
         return Provided(value=PodRunOptions(cgroup_parent=name.path()))
 
     def take_back(self, pod: Pod, _cancel: Cancel, /) -> NotYet | None:
@@ -112,7 +115,7 @@ class CgroupPreparer:
         removals = () if report is None else report.removals
         left = [one for one in removals if one.name.parts[-1] == name.parts[-1]]
         if report is None or any(one.state is not RemovalState.REMOVED for one in left):
-            return NotYet(blocker="cgroups", message=f"{name} is being removed", after_s=_SOON_S)
+            return NotYet(blocker=self.NAME, message=f"{name} is being removed", after_s=_SOON_S)
         return None
 
     def _round(self) -> TreeReport | None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Final
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
 from nodealloc._typed import typed
@@ -31,6 +32,9 @@ class FolderPreparer:
     Raises:
         ConfigurationError: Something else than a Path and functions.
     """
+
+    NAME: Final = "folders"
+    """Of its `Preparation`; it is remembered, so it stays the same over releases."""
 
     @typed
     def __init__(

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Final
 
 from nodealloc._arguments import wrong
 from nodealloc._typed import typed
@@ -40,6 +41,9 @@ class VolumePreparer:
     Raises:
         ConfigurationError: A time that nobody can wait.
     """
+
+    NAME: Final = "volumes"
+    """Of its `Preparation`; it is remembered, so it stays the same over releases."""
 
     @typed
     def __init__(self, manager: VolumeManager, *, patience_s: float = 0.0) -> None:
@@ -87,7 +91,7 @@ class VolumePreparer:
         missing = sorted(name for name in used if name not in found or not found[name].mounted)
         if missing:
             why = [_named(name, found[name].error) if name in found else name for name in missing]
-            return NotYet(blocker="volumes", message=f"not mounted yet: {', '.join(why)}", after_s=1.0)
+            return NotYet(blocker=self.NAME, message=f"not mounted yet: {', '.join(why)}", after_s=1.0)
         paths = {name: one.path for name, one in found.items()}
         read_only = frozenset(name for name, one in found.items() if one.read_only)
         options = ContainerRunOptions(volumes=paths, read_only_volumes=read_only)
@@ -104,7 +108,7 @@ class VolumePreparer:
                 return None
         left = sorted(_named(one.name, one.error) for one in self._manager.volumes_of(pod.uid))
         message = f"still mounted: {', '.join(left)}" if left else "still mounted"
-        return NotYet(blocker="volumes", message=message, after_s=_SOON_S)
+        return NotYet(blocker=self.NAME, message=message, after_s=_SOON_S)
 
     def _looks(self, cancel: Cancel) -> Iterator[None]:
         """Moments to look at what is mounted: now, and after each change while there is patience."""
@@ -186,7 +190,7 @@ class BegunPods:
 
     @typed
     def __init__(
-        self, *, preparation: str = "volumes", is_let_in: Callable[[str], bool] | None = None
+        self, *, preparation: str = VolumePreparer.NAME, is_let_in: Callable[[str], bool] | None = None
     ) -> None:
         self._preparation = preparation
         self._is_let_in = is_let_in

@@ -117,12 +117,12 @@ class AgentParts:
 
     def limiting(self, cgroups: CgroupPreparer, /) -> Preparation:
         """A pod's cgroup as one of its preparations."""
-        return Preparation(name="cgroups", why="whatever is started for a pod is limited", by=cgroups)
+        return Preparation(name=cgroups.NAME, why="whatever is started for a pod is limited", by=cgroups)
 
     def preparing(self, plugins: DevicePlugins, /) -> Preparation:
         """What plugins do for a pod as one of its preparations."""
         why = "plugins have to allocate before a container is made"
-        return Preparation(name="devices", why=why, by=DevicePreparer(plugins))
+        return Preparation(name=DevicePreparer.NAME, why=why, by=DevicePreparer(plugins))
 
     def hooks(self) -> HookRunner:
         """Runs commands of hooks in virtual time."""
@@ -133,7 +133,7 @@ class AgentParts:
         by = VolumePreparer(volumes)
         wakes = by.mounted
         why = "containers are made with their mounts"
-        return Preparation(name="volumes", why=why, by=by, wakes=wakes)
+        return Preparation(name=by.NAME, why=why, by=by, wakes=wakes)
 
 
 class _Hooks:

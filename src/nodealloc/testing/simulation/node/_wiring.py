@@ -110,7 +110,7 @@ def _wire(
         None if cpusets is None else ConfinedRuntime(ports.runtime, node=node, cpusets=cpusets, watch=watch)
     )
     by = AdmissionPreparer(node, confined=confined, end=lambda uid, why: lives.end(uid, why))  # noqa: PLW0108
-    admitting = Preparation(name="admission", why=why, by=by, wakes=by.room)
+    admitting = Preparation(name=by.NAME, why=why, by=by, wakes=by.room)
     lives = PodLives(
         confined or ports.runtime,
         watch=watch,
