@@ -21,6 +21,8 @@ _TRIES: Final = re.compile(r" \(\d+ tr(y|ies)\)")
 """Counted by a step that fails again and again."""
 _IDS: Final = re.compile(r"[0-9a-f]{32,}")
 """Of containers that a runtime made and threw away again."""
+_REST_S: Final = 60.0
+"""What comes of a probe again within this time repeats."""
 
 
 def say_outages(watch: RuntimeWatch, say: Callable[[str], object]) -> None:
@@ -132,24 +134,17 @@ class ProbeEvents:
 
     Args:
         say: Is told each line.
-        rest_s: What comes again sooner repeats.
         now_s: The time.
     """
 
-    def __init__(
-        self,
-        say: Callable[[str], object],
-        *,
-        rest_s: float = 60.0,
-        now_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._say, self._rest_s, self._now_s = say, rest_s, now_s
+    def __init__(self, say: Callable[[str], object], *, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._now_s = say, now_s
         self._last_s: dict[tuple[str, str | None, str], float] = {}
 
     def told(self, event: PodEvent) -> None:
         """Say it, unless it was said of this container a moment ago."""
         now_s = self._now_s()
-        self._last_s = {key: at_s for key, at_s in self._last_s.items() if now_s - at_s <= self._rest_s}
+        self._last_s = {key: at_s for key, at_s in self._last_s.items() if now_s - at_s <= _REST_S}
         what = _line(event.message)
         key = (event.pod.uid, event.container, _IDS.sub("", what))
         if key not in self._last_s:

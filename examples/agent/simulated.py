@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from examples.agent.build import Stage
-from examples.agent.wiring import Place, wire
+from examples.agent.place import Place, Stage
+from examples.agent.wiring import wire
 from nodealloc.agent import AGENT_FORMATS, Rulebook
 from nodealloc.checkpoint import FileStore, StoreFailedError
 from nodealloc.dsw_asw import Driven

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
 import attrs
 
-from examples.agent.build import (
-    MACHINE,
-    Stage,
-    device_plugins_of,
-    node_of,
-    watcher_of,
-)
+from examples.agent.build import device_plugins_of, node_of, watcher_of
+from examples.agent.place import MACHINE, Place, Stage
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from nodealloc.agent import (
     AdmissionPreparer,
@@ -31,11 +26,9 @@ from nodealloc.agent import (
     preparations_of,
     remembering_editions,
 )
-from nodealloc.cgroups import QosTree, TreeDriver
-from nodealloc.checkpoint import Store
-from nodealloc.cpuset import CpuAllocator, CpusetReconciler, CpusetWriter
+from nodealloc.cgroups import QosTree
+from nodealloc.cpuset import CpuAllocator, CpusetReconciler
 from nodealloc.cri import last_output
-from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import Driven, Failure, Periodic, ThreadExecutor, World
 from nodealloc.kubeconfig import KubeletConfig, NodePlan, life_policy, pod_sources
 from nodealloc.node import NodeAllocator
@@ -46,7 +39,6 @@ from nodealloc.podlife import (
     ImageFacts,
     LoggedRuntime,
     NodeConfiguration,
-    NodeSettings,
     PodFacts,
     PodFiles,
     PodLives,
@@ -54,7 +46,7 @@ from nodealloc.podlife import (
     TerminationMessages,
 )
 from nodealloc.podlife.preparers import BegunPods, CgroupPreparer, FolderPreparer
-from nodealloc.podsources import PodSources, Source
+from nodealloc.podsources import PodSources
 from nodealloc.podspec import Pod
 from nodealloc.podstatus import (
     JsonLinesSink,
@@ -69,48 +61,10 @@ from nodealloc.podstatus import (
 )
 from nodealloc.probes import ProbeOptions, Probers, Probing
 from nodealloc.probes.health import GrpcProber
-from nodealloc.runtime import Pace, RuntimeWatch, WholeRuntime
+from nodealloc.runtime import Pace, RuntimeWatch
 from nodealloc.volumes import VolumeManager
-from nodealloc.volumes.plugins import PodObjects
 
-__all__ = ["Place", "wire"]
-
-
-@attrs.frozen(kw_only=True)
-class Place:
-    """What the agent stands on.
-
-    Attributes:
-        runtime: Runs containers.
-        cpusets: Confines them.
-        driver: Of the cgroups.
-        store: Remembers.
-        root: Holds `pods` and the plugins' sockets.
-        settings: What all pods get.
-        fresh: Says that anew, of which name servers and hosts count; None where they stay.
-        node_ip: Of the node.
-        status: File of what pods are told to be.
-        links: Folder of links to logs; None for none.
-        others: Sources beside those of the configuration, by name: an API server's is `api`.
-        wakers: Of those, who says when to read them.
-        objects: Config maps, secrets and tokens of an API server.
-        scheme: How the runtime is called where ids of containers are told (`containerd://…`).
-    """
-
-    runtime: WholeRuntime
-    cpusets: CpusetWriter
-    driver: TreeDriver
-    store: Store
-    root: Path
-    settings: NodeSettings
-    node_ip: str
-    status: Path
-    fresh: Callable[[], NodeSettings] | None = None
-    links: Path | None = None
-    others: Mapping[str, Source] = attrs.field(factory=dict[str, Source])
-    wakers: Mapping[str, Watcher] = attrs.field(factory=dict[str, Watcher])
-    objects: PodObjects = PodObjects()
-    scheme: str = "containerd"
+__all__ = ["wire"]
 
 
 def wire(

@@ -14,7 +14,8 @@ from typing import Final
 import attrs
 
 from examples.agent.__main__ import options, run
-from examples.agent.wiring import Place, wire
+from examples.agent.place import Place
+from examples.agent.wiring import wire
 from nodealloc.agent import Agent, Rulebook
 from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import Cancel

@@ -16,9 +16,9 @@ from examples.agent.__main__ import _runtime as runtime_of
 from examples.agent.__main__ import _store as store_of
 from examples.agent.__main__ import options, run
 from examples.agent.build import node_of
+from examples.agent.place import Place
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
-from examples.agent.wiring import Place
 from nodealloc.agent import AGENT_FORMATS, AdmissionPreparer, Agent
 from nodealloc.cgroups import Layout
 from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
