@@ -11,9 +11,9 @@ from typing import Final, Generic, TypeVar
 
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen
-from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary, World
+from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary
 from nodealloc.podfacts import PodEvent
-from nodealloc.probes._asks import Ask, Heards, ProbedPod, asks_of, tally_of
+from nodealloc.probes._asks import Ask, Heards, asks_of, tally_of
 from nodealloc.probes._batching import Batching
 from nodealloc.probes._budget import Budget
 from nodealloc.probes._kinds import ProbeKind, asks
@@ -24,32 +24,16 @@ from nodealloc.probes._questions import Answer, Questions
 from nodealloc.probes._replies import Reply, ReplyKind
 from nodealloc.probes._rules import Rules
 from nodealloc.probes._tally import TRIES, Instance, Next, changes_nothing, event_of, hear, look
-from nodealloc.probes._verdicts import Passed, PodVerdicts, ProbeVerdict, Unwell
+from nodealloc.probes._verdicts import Passed, ProbeVerdict, Unwell
+from nodealloc.probes._worlds import Worlds
 
-__all__ = ["Asker", "Worlds"]
+__all__ = ["Asker"]
 
 _log = logging.getLogger("nodealloc.probes")
 _STEP_S: Final = 0.1
 """Between two looks whether a worker is back while nothing else is done any more."""
 
 Seen = TypeVar("Seen", bound=ReportedPod)
-
-
-@attrs.frozen(kw_only=True)
-class Worlds(Generic[Seen]):
-    """What an asker looks at, and where it writes what it heard.
-
-    Attributes:
-        wanted: Pods, by uid.
-        reports: What is known of their containers.
-        verdicts: What stands.
-        heard: What answers came to; the asker alone writes it.
-    """
-
-    wanted: World[str, ProbedPod]
-    reports: World[str, Seen]
-    verdicts: World[str, PodVerdicts]
-    heard: World[str, Heards]
 
 
 class Asker(Driven, Passing, Generic[Seen]):

@@ -26,7 +26,7 @@ from nodealloc.dsw_asw import (
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import LifeState, PodEvent, PodIdentity
 from nodealloc.podspec import Pod
-from nodealloc.probes._asker import Asker, Worlds
+from nodealloc.probes._asker import Asker
 from nodealloc.probes._asks import Heards, ProbedPod
 from nodealloc.probes._codec import PROBE_ROWS, verdicts_to_checkpoint
 from nodealloc.probes._domain import Verdicts
@@ -36,6 +36,7 @@ from nodealloc.probes._ports import ReportedPod
 from nodealloc.probes._rules import RIGHT, Rules
 from nodealloc.probes._schedule import Schedule
 from nodealloc.probes._verdicts import PodVerdicts
+from nodealloc.probes._worlds import Worlds
 
 __all__ = ["Probing"]
 
