@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 
@@ -11,6 +12,8 @@ from nodealloc.podfacts import PodEvent
 from nodealloc.podsources._ports import SourceFault
 
 __all__ = ["FaultLines", "SourceAnswer"]
+
+_log = logging.getLogger("nodealloc.podsources")
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +68,10 @@ class FaultLines:
                 lines = [f"{where}: {what}" for where, what in now.items() if before.get(where) != what]
                 lines += [f"{where}: {what}" for where, what in over.items() if where not in now]
                 for line in lines:
-                    self._tell(line)
+                    try:
+                        self._tell(line)
+                    except Exception:  # noqa: BLE001 - the others are told once, too
+                        _log.exception("telling of a fault raised; it is told when it changes: %s", line)
 
 
 def _faults(source: str, answer: SourceAnswer | None) -> Mapping[str, str]:

@@ -1202,6 +1202,25 @@ def test_a_fault_is_one_line_whatever_its_file_is_called() -> None:
     assert lines == [r"a\udcff\nb.yaml: no fault any more\x1b[2J: no \x1b[31mYAML"]
 
 
+def test_a_line_that_cannot_be_told_keeps_no_other_from_being_told(caplog: pytest.LogCaptureFixture) -> None:
+    """As where whoever read them went away: the others counted as told, and never were."""
+    faults = tuple(SourceFault(where=name, what="no YAML") for name in ("a.yaml", "b.yaml"))
+    executor, lines = ManualExecutor(), list[str]()
+    sources = PodSources({"file": Says(Reading(faults=faults))}, executor=executor, clock=VirtualClock())
+
+    def tell(line: str) -> None:
+        if line.startswith("a.yaml"):
+            raise BrokenPipeError("nobody reads")
+        lines.append(line)
+
+    sources.tell_faults(tell)
+    sources.run_until_quiet()
+    executor.run_all()
+    sources.run_until_quiet()
+    assert lines == ["b.yaml: no YAML"]
+    assert "a.yaml: no YAML" in caplog.text
+
+
 def test_a_reading_that_brings_the_same_costs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     """The very same pods were merged before; another source's change has them looked at again."""
     merged: list[str] = []
