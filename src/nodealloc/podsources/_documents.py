@@ -12,11 +12,12 @@ from nodealloc._raw_parts import fields_of
 from nodealloc._reading import MAX_DOCUMENT_BYTES
 from nodealloc._texts import documents_of, kubelets_document_of
 from nodealloc.errors import DecodeError, Fault
+from nodealloc.podfacts import status_from_manifest
 from nodealloc.podsources._rounding import in_thousandths, with_bare_amounts
 from nodealloc.podsources._static import HASH
 from nodealloc.podsources._validity import faults_of
 from nodealloc.podsources._windows_validity import windows_faults
-from nodealloc.podspec import Pod
+from nodealloc.podspec import Json, Pod
 
 __all__ = ["pod_in", "pods_in"]
 
@@ -210,16 +211,14 @@ def _pod(
     name = _name_there(pod, where, node_name)
     there = attrs.evolve(pod, name=name, node_name=node_name.lower() or pod.node_name)
     faults = faults_of(there, is_kubelets=is_lenient)
-    if is_lenient:
-        faults += tuple(windows_faults(document))
+    status, odd = _status_there(pod, where)
+    faults += tuple(windows_faults(document) if is_lenient else odd)
     if faults:
         raise DecodeError(where, faults)
     uid = pod.uid
     notes: Mapping[str, str] = {**pod.annotations, HASH: uid}
     if not metadata.get("uid"):
         uid, notes = str(uuid.uuid5(_NAMES, f"{source}/{node_name}/{pod.namespace}/{name}")), pod.annotations
-    # A manifest that was copied from an API server says what became of another pod.
-    status = {**pod.status, "phase": "Pending"} if pod.status else pod.status
     # One that has a uid of its own carries its hash already, as a kubelet has it: that uid stays.
     return attrs.evolve(
         pod,
@@ -229,6 +228,20 @@ def _pod(
         annotations=notes,
         status=status,
     )
+
+
+def _status_there(pod: Pod, where: str) -> tuple[Mapping[str, Json], Sequence[Fault]]:
+    """A pod's status as its node begins with it, and what is wrong with that of its manifest."""
+    if not pod.status:
+        return pod.status, ()
+    # A manifest that was copied from an API server says what became of another pod.
+    status: dict[str, Json] = {**pod.status, "phase": "Pending"}
+    try:
+        status_from_manifest(status, source=where, unread=_let_go)
+    except DecodeError as error:
+        odd = [Fault(f"$.status{one.path.removeprefix('$')}", one.reason) for one in error.faults]
+        return {"phase": "Pending"}, odd
+    return status, ()
 
 
 def _name_there(pod: Pod, where: str, node_name: str) -> str:

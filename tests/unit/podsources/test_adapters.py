@@ -1221,6 +1221,24 @@ def test_a_line_that_cannot_be_told_keeps_no_other_from_being_told(caplog: pytes
     assert "a.yaml: no YAML" in caplog.text
 
 
+@pytest.mark.parametrize("is_lenient", [False, True])
+def test_a_status_that_makes_no_sense_is_a_fault_or_left_out(tmp_path: Path, *, is_lenient: bool) -> None:
+    """A manifest that was copied with its status: nothing at all was told of its pod, which ran."""
+    status = {"phase": {"of": "another"}, "conditions": 5, "hostIP": "10.0.0.1"}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "app", "image": "a:1"}]},
+        "status": status,
+    }
+    (tmp_path / "web.json").write_text(json.dumps(manifest))
+    reading = FolderSource(tmp_path, is_lenient=is_lenient).read(ManualCancel())
+    assert [dict(pod.status) for pod in reading.pods] == [{"phase": "Pending"}] * is_lenient
+    expected = [] if is_lenient else ["expected a list, found 5 @ $.status.conditions"]
+    assert [one.what for one in reading.faults] == expected
+
+
 def test_a_reading_that_brings_the_same_costs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     """The very same pods were merged before; another source's change has them looked at again."""
     merged: list[str] = []
