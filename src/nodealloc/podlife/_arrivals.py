@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Protocol
@@ -14,6 +15,8 @@ from nodealloc.podspec import Pod, is_mirror
 from nodealloc.runtime import PodListing
 
 __all__ = ["Following", "Orphans", "Taking"]
+
+_log = logging.getLogger("nodealloc.podlife")
 
 
 class Taking(Protocol):
@@ -48,6 +51,7 @@ class Following:
         self._sources, self._taking = sources, taking
         self._lock = threading.Lock()
         self._was_ready = False
+        self._due: dict[str, None] = {}
         sources.learn_ends(taking.is_ending)
         self._pods = sources.pods.watch(self._changed)
         self._answers = sources.answers.watch(self._answered)
@@ -61,16 +65,31 @@ class Following:
     def _changed(self) -> None:
         # One at a time, so that what was said first is told first.
         with self._lock:
-            for uid in dict(self._pods.take()):
-                pod = self._sources.pods.get(uid)
-                if pod is None:
-                    self._taking.remove(uid)
-                elif not is_mirror(pod):
-                    self._taking.put(pod)
-        self._answered()
+            self._due.update(dict.fromkeys(self._pods.take()))
+            for uid in tuple(self._due):
+                try:
+                    self._tell(uid)
+                    del self._due[uid]
+                except Exception:  # noqa: BLE001 - nobody else tells of the other pods
+                    _log.exception("telling of pod %s raised; it is told with a source's next answer", uid)
+        self._hear()
+
+    def _tell(self, uid: str) -> None:
+        pod = self._sources.pods.get(uid)
+        if pod is None:
+            self._taking.remove(uid)
+        elif not is_mirror(pod):
+            self._taking.put(pod)
 
     def _answered(self) -> None:
-        if not self._was_ready and self._sources.is_ready():
+        if self._due:
+            self._changed()
+        else:
+            self._hear()
+
+    def _hear(self) -> None:
+        """Of whom is not told yet would count as a pod that no source has, and end."""
+        if not self._was_ready and not self._due and self._sources.is_ready():
             self._was_ready = True
             self._taking.heard()
 

@@ -185,9 +185,8 @@ SECOND_LOOK = {
     "removal-before-all-heard": Change(
         "a pod that goes before every source was heard is never removed",
         "podlife/_arrivals.py",
-        "                if pod is None:\n                    self._taking.remove(uid)",
-        "                if pod is None:\n                    if self._was_ready:\n"
-        "                        self._taking.remove(uid)",
+        "        if pod is None:\n            self._taking.remove(uid)",
+        "        if pod is None:\n            if self._was_ready:\n                self._taking.remove(uid)",
         "sources",
     ),
     "name-by-arrival": Change(

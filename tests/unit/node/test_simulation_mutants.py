@@ -90,7 +90,7 @@ FIRST = {
     "heard-at-once": Change(
         about="sources count as heard before they were",
         file="podlife/_arrivals.py",
-        old="if not self._was_ready and self._sources.is_ready():",
+        old="if not self._was_ready and not self._due and self._sources.is_ready():",
         new="if not self._was_ready:",
         seeds="kills",
     ),
