@@ -154,6 +154,7 @@ def test_a_title_and_its_detail_stand_apart() -> None:
     assert 'NUMA node 0<tspan class="d" dx="4">· ' in draw_svg(machine_from_text("4 cores"))
 
 
+@pytest.mark.tree
 @pytest.mark.parametrize("home", ["own", "none"])
 def test_the_checks_are_listed_where_nobody_may_look(home: str, tmp_path: Path) -> None:
     """Somebody else's version manager, no home and no passwd entry keep nobody from running them."""
@@ -184,6 +185,7 @@ def test_the_checks_are_listed_where_nobody_may_look(home: str, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.tree
 def test_a_user_without_a_home_gets_one_inside_the_clone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tools that look for a home find the cache, and write nowhere else."""
     started = runpy.run_path(str(ROOT / "dev.py"))

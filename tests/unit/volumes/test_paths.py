@@ -130,7 +130,7 @@ def test_the_deepest_tree_is_deleted_with_few_descriptors(root: SafeRoot) -> Non
     deep(top, 3000)
     (top / "beside").mkdir()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(descriptors()) + 20, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(descriptors()) + 60, hard))
     try:
         root.remove_tree(str(top))
     finally:
