@@ -29,6 +29,8 @@ _LOCK = f"{MARK}lock"
 _SPARE = f"{MARK}spare"
 _SPARE_BYTES = 1 << 16
 """Enough for the few small files of a commit by which something ends."""
+_DISK = frozenset({errno.EIO, errno.ESTALE})
+"""Codes of a disk or file server that does not give what it holds."""
 
 
 @typed_methods
@@ -62,8 +64,8 @@ class FileStore(BaseStore):
 
     Raises:
         StoreBusyError: Another process holds the directory; names its pid.
-        StoreFailedError: The directory cannot be made, read or written, or others
-            can change what is in it.
+        StoreFailedError: The directory cannot be made, read or written, a file in it
+            cannot be read now, which is no damage, or others can change what is in it.
     """
 
     @typed
@@ -117,8 +119,9 @@ class FileStore(BaseStore):
                 try:
                     data[name] = self._directory.read(name)
                 except StoreFailedError as error:
-                    if error.code not in NO_FILE | {errno.EIO}:
-                        raise
+                    if error.code not in NO_FILE:
+                        # It may be readable a second later: moved now, its grant would be lost for nothing.
+                        raise _given_up(error, name, names) from error
                     broken[name] = f"unreadable: {os.strerror(error.code)}"
         broken.update(self._adopt(data, unpack_identity(self._read_identity(names))))
         self._remember_earlier_damage(names)
@@ -210,6 +213,17 @@ class FileStore(BaseStore):
         finally:
             self._directory.close()
             self._lock.release()
+
+
+def _given_up(error: StoreFailedError, key: str, names: Sequence[str]) -> StoreFailedError:
+    """The same, and how to go on without a file that the disk never gives again, its loss told."""
+    if error.code not in _DISK:
+        return error
+    remedy = (
+        f"mend the disk, or rename it to {aside(names, key)} to have its key told as damaged "
+        "(taken away, it would count as never written)"
+    )
+    return StoreFailedError(error.path, error.step, error.code, os.strerror(error.code), remedy=remedy)
 
 
 def _kept(name: str) -> str:
