@@ -9,7 +9,7 @@ from nodealloc._arguments import check
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
-from nodealloc.devices._grants import NO_NODE, Grant, ids_held, without
+from nodealloc.devices._grants import NO_NODE, Grant, ids_held, told_doubled, without
 from nodealloc.devices._hints import device_hints
 from nodealloc.devices._inventory import Device, DeviceList, Inventory
 from nodealloc.devices._life import Phase
@@ -247,10 +247,14 @@ class DeviceAllocator(DeviceStock):
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
         """Every grant stands, and every plugin is awaited: which devices there are, they will say.
 
+        A device that two workloads hold, by a kubelet's file or one that was edited, stays with
+        both, as with a kubelet, and is told in the notes.
+
         Devices that a program said of this allocator (`with_devices`) are there. The plugins'
         grace periods begin when `DevicePlugins` starts.
         """
-        return Restored(allocator=from_rows(self, grants))
+        allocator = from_rows(self, grants)
+        return Restored(allocator=allocator, notes=told_doubled(allocator.grants))
 
     def regranted(self, before: Allocator, /) -> Collection[str]:
         """Workloads that hold other devices; nearly always none, because health is no grant."""

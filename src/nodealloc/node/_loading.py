@@ -92,8 +92,9 @@ def load(empty: Snapshot, contents: Contents, /) -> Loaded:
     damaged += [_in_store(key, reason) for key, reason in kubelet.unreadable.items()] if kubelet else []
     taken_over = not records and not damaged and not contents.damaged
     unread: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     if kubelet is not None and taken_over:
-        records, unread = kubelet.records(), kubelet.unread
+        records, unread, doubts = kubelet.records(), kubelet.unread, kubelet.doubts
     try:
         restored = _restored(empty, records)
     except DecodeError:
@@ -119,6 +120,7 @@ def load(empty: Snapshot, contents: Contents, /) -> Loaded:
         damaged=(*contents.damaged, *damaged),
         taken_over=taken_over and bool(records),
         notes=(
+            *doubts,
             *(line for one in restored for line in one.notes),
             *(f"{key} is there, and no allocator of this node reads it" for key in unread),
         ),
