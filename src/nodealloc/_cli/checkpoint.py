@@ -24,6 +24,7 @@ from nodealloc.checkpoint import (
     SqliteStore,
     Store,
     inspect,
+    stored_identity,
 )
 
 __all__ = ["add_arguments", "run"]
@@ -166,10 +167,12 @@ def _convert(source: Path, target: Path, to: str, *, skip: bool) -> int:
     if target.exists() and inspect(target):
         print(f"{target}: holds something already; name a new place", file=sys.stderr)
         return 1
+    # Whoever opens the copy after a boot, or on another machine, has to be told so.
+    writer = stored_identity(source)
     if to == "sqlite":
-        _fill(SqliteStore(target, _FORMATS), values)
+        _fill(SqliteStore(target, _FORMATS, identity=writer), values)
     elif to == "files":
-        _fill(FileStore(target, _FORMATS), values)
+        _fill(FileStore(target, _FORMATS, identity=writer), values)
     else:
         _fill_kubelet(target, values)
     print(f"{target}: {len(values)} keys")

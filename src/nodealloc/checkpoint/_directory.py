@@ -21,13 +21,14 @@ from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._ownership import check_owner
 
-__all__ = ["DAMAGED", "KEPT", "MARK", "NO_FILE", "Change", "Directory", "aside"]
+__all__ = ["DAMAGED", "IDENTITY", "KEPT", "MARK", "NO_FILE", "Change", "Directory", "aside"]
 
 MARK = ".nodealloc."
 """Names that begin so are the store's own; no key can."""
 
 DAMAGED = f"{MARK}damaged-"
 KEPT = f"{MARK}kept-"
+IDENTITY = f"{MARK}identity"
 
 NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EAGAIN, errno.EFBIG})
 """Codes of a name under which something else stands than a file of a store: a folder, a link, a pipe."""

@@ -13,7 +13,7 @@ from typing_extensions import override
 from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint._base_store import BaseStore, judge, pack_identity, unpack_identity
 from nodealloc.checkpoint._contents import Damaged, Identity
-from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, NO_FILE, Change, Directory, aside
+from nodealloc.checkpoint._directory import DAMAGED, IDENTITY, KEPT, MARK, NO_FILE, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._keys import KEY_LENGTH, check_key, reader_for
@@ -24,7 +24,6 @@ from nodealloc.checkpoint._stack import with_room
 
 __all__ = ["FileStore"]
 
-_IDENTITY = f"{MARK}identity"
 _LOCK = f"{MARK}lock"
 _SPARE = f"{MARK}spare"
 _SPARE_BYTES = 1 << 16
@@ -129,12 +128,12 @@ class FileStore(BaseStore):
 
     def _read_identity(self, names: Sequence[str]) -> bytes | None:
         try:
-            return self._directory.read(_IDENTITY) if _IDENTITY in names else None
+            return self._directory.read(IDENTITY) if IDENTITY in names else None
         except StoreFailedError as error:
             if error.code not in NO_FILE:
                 raise
             # Whatever it is, it says nothing, and no new one could take its place.
-            self._directory.move([(_IDENTITY, aside(names, _IDENTITY, kind=KEPT))])
+            self._directory.move([(IDENTITY, aside(names, IDENTITY, kind=KEPT))])
             return None
 
     def _set_aside(self, broken: Mapping[str, str], names: Iterable[str]) -> None:
@@ -179,7 +178,7 @@ class FileStore(BaseStore):
     ) -> None:
         puts = {key: data for key, data in fresh.items() if data is not None}
         if writer is not None:
-            puts[_IDENTITY] = pack_identity(writer)
+            puts[IDENTITY] = pack_identity(writer)
         settled_names = [Path(entry.kept_as).name for entry in settled]
         gone = [key for key, data in fresh.items() if data is None]
         # What could not be moved aside stands under its key: a new value replaces it, else it goes.
