@@ -146,7 +146,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         print(f"not known: {note}", flush=True)
     root = _made("--root", chosen.root)
     tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
-    driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
+    driver = _stand_in(root) if chosen.machine else _cgroups(tree, root)
     plan = NodePlan.of(
         config,
         named.machine,
@@ -241,8 +241,16 @@ def _cgroups(tree: Path, root: Path) -> CgroupFs:
         driver.remove(probe)
     except (NodeallocError, OSError) as error:
         print(f"containers are not confined: {error}", flush=True)
-        return stand_in(root / "cgroup")
+        return _stand_in(root)
     return driver
+
+
+def _stand_in(root: Path) -> CgroupFs:
+    try:
+        return stand_in(root / "cgroup")
+    except OSError as error:
+        remedy = "name a folder that can be written"
+        raise ConfigurationError(f"--root {root}: {error.filename}: {error.strerror}; {remedy}") from error
 
 
 def _make_root(driver: CgroupFs, pods: CgroupName) -> None:

@@ -165,6 +165,17 @@ def _runs(pid: int) -> bool:
         return error.errno in NOT_NOW  # nobody knows; it may run
 
 
+def _marked(root: Path, marker: Path, version: int) -> str:
+    """The version that a directory is marked with; a new one, and one that was cut off, is marked here."""
+    text = marker.read_text(errors="replace") if marker.exists() else ""
+    if not text:
+        root.mkdir(parents=True, exist_ok=True)
+        marker.write_text(text := str(version))
+    if text not in ("1", "2"):
+        raise wrong(f"stand_in: {marker}", text, "1 or 2, or another directory")
+    return text
+
+
 @typed
 def stand_in(
     directory: str | os.PathLike[str], *, version: int = 2, spelling: Spelling = Spelling.CGROUPFS
@@ -181,7 +192,7 @@ def stand_in(
         spelling: How names stand in the file system.
 
     Raises:
-        ConfigurationError: Another version.
+        ConfigurationError: Another version, also as the directory's own mark.
         OSError: The directory cannot be made or written.
     """
     if version not in (1, 2):
@@ -189,10 +200,8 @@ def stand_in(
     root = Path(os.path.realpath(directory))
     marker = root / MARKER
     files = _StandInFiles(str(root))
-    if not marker.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        marker.write_text(str(version))
-    for top in [root] if marker.read_text() == "2" else [root / controller for controller in _V1_CONTROLLERS]:
+    marked = _marked(root, marker, version)
+    for top in [root] if marked == "2" else [root / controller for controller in _V1_CONTROLLERS]:
         top.mkdir(exist_ok=True)
         files.make(str(top))
         for name in ("cpuset.cpus", "cpuset.mems"):
@@ -200,7 +209,7 @@ def stand_in(
                 (top / name).write_text(_CPUS)
     mounts = (
         (CgroupMount(path=str(root), version=2, controllers=_V2_CONTROLLERS),)
-        if marker.read_text() == "2"
+        if marked == "2"
         else tuple(
             CgroupMount(path=str(root / each), version=1, controllers=(each,)) for each in _V1_CONTROLLERS
         )

@@ -312,3 +312,20 @@ def test_another_kind_of_store_forgets_nothing(tmp_path: Path, first: str, then:
     assert sorted(tmp_path.rglob("*")) == before
     with store_of(tmp_path, first) as store:
         assert store.read().values == {"workload.db": row}
+
+
+def test_a_root_that_cannot_be_written_is_named_for_another_machine_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands in for its cgroups is the first thing that is made there; its error named no option."""
+    config = tmp_path / "kubelet.yaml"
+    config.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "cgroup").write_text("in the way")
+    words = ["agent", "--config", str(config), "--root", str(root), "--machine", "4 cores"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(
+        ConfigurationError, match=rf"--root {root}: .*/root/cgroup: File exists; name a folder"
+    ):
+        run(options())
