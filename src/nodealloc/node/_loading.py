@@ -10,15 +10,13 @@ from nodealloc._frozen import freeze
 from nodealloc.checkpoint import Checkpoint, Contents, Damaged, JsonCheckpoint, Since, row_key
 from nodealloc.errors import DecodeError
 from nodealloc.node._codec import from_checkpoint
-from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._record import ROW, WorkloadRecord
 from nodealloc.node._take_over import read_kubelet
 from nodealloc.podspec import Json
 from nodealloc.topology import Remembers, Restored, Snapshot, release
 
-__all__ = ["ROW", "SET_ASIDE", "Loaded", "StartReport", "load"]
+__all__ = ["SET_ASIDE", "Loaded", "StartReport", "load"]
 
-ROW = "workload"
-"""Kind of a record's key in the store: `workload.<key of the workload>`."""
 SET_ASIDE = "set-aside"
 """Kind under which what made no sense is kept, once its own key is written anew."""
 _LONGEST = 200

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from nodealloc import _attrs as attrs
-from nodealloc.checkpoint import CPU_STATE, KUBELET_FORMATS, Checkpoint, Contents, CpuManagerState
-from nodealloc.errors import DecodeError
+from nodealloc.checkpoint import CPU_STATE, KUBELET_FORMATS, Checkpoint, Contents, CpuManagerState, row_key
+from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.idset import CPUSet
 from nodealloc.node._ports import KubeletFile
-from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._record import ROW, WorkloadRecord
 from nodealloc.podspec import Json
 from nodealloc.topology import Allocator, Recalled, TopologyHint, Workload
 
@@ -64,9 +64,15 @@ def read_kubelet(contents: Contents, allocators: Iterable[Allocator], /) -> Kube
             names.setdefault(one.kubelet_key(), one.name)
     for key, reader in readers.items():
         try:
-            said[names[key]] = reader.from_kubelet(contents.values[key])
+            found = reader.from_kubelet(contents.values[key])
+            for workload in found:
+                row_key(ROW, workload)
+            said[names[key]] = found
         except DecodeError as error:
             unreadable[key] = str(error)
+        except ConfigurationError as error:
+            # Taken over, it would have every commit refused from then on.
+            unreadable[key] = f"a pod in it has a uid that nothing can be kept under: {error}"
     unread = tuple(key for key in contents.values if key in KUBELET_FORMATS and key not in readers)
     doubts = tuple(line for key in readers if key not in unreadable for line in _doubts(contents.values[key]))
     return Kubelet(said=said, unreadable=unreadable, unread=unread, doubts=doubts)

@@ -217,6 +217,17 @@ def test_cpus_that_a_kubelet_wrote_down_twice_are_told() -> None:
     assert report.kept == ("one", "two")
 
 
+@pytest.mark.parametrize(("uid", "words"), [("", "needs a name"), ("x" * 300, "at most 200 are allowed")])
+def test_a_pod_that_nothing_can_be_kept_of_is_told_at_the_start(uid: str, words: str) -> None:
+    """It was taken over, and each commit from then on was refused, whoever asked for something."""
+    file = CpuManagerState(policy_name="static", default_cpuset="0,3", entries={uid: {"a": "1-2"}})
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={CPU_STATE: file.marshal()}))
+    (damaged,) = node.start().damaged
+    assert damaged.key == CPU_STATE
+    assert damaged.reason.startswith("a pod in it has a uid that nothing can be kept under: ")
+    assert words in damaged.reason
+
+
 @pytest.mark.parametrize("kind", ["cpu_manager_state", "memory_manager_state", "kubelet_internal_checkpoint"])
 def test_every_recorded_file_is_taken_over_or_reported(kind: str, vectors: Path) -> None:
     """Files of other machines end in a report, never in an exception."""
