@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from nodealloc._typed import typed
 from nodealloc.checkpoint._base_store import unpack_identity
 from nodealloc.checkpoint._contents import Identity
 from nodealloc.checkpoint._device_state import DEVICE_STATE
-from nodealloc.checkpoint._directory import IDENTITY, MARK
+from nodealloc.checkpoint._directory import IDENTITY, LARGEST, MARK
 from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreFailedError
 from nodealloc.checkpoint._keys import check_formats, check_key, reader_for
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
@@ -137,7 +138,10 @@ def _selected(at: Path, statement: str) -> list[tuple[object, ...]]:
             rows: list[tuple[object, ...]] = connection.execute(statement).fetchall()
             return rows
     except sqlite3.Error as error:
-        _bytes(at)  # where the disk does not give them, SQLite says that they are wrong
+        # Where the disk does not give the bytes, SQLite says that they are wrong.
+        with os.fdopen(open_plain(at), "rb", buffering=0) as file:
+            while file.read(1 << 20):
+                pass
         raise StoreFailedError(str(at), "sqlite", 0, str(error)) from error
 
 
@@ -158,9 +162,13 @@ def _file(path: Path, key: str) -> Finding:
         return Finding(place=str(path), key=key, reason=f"unreadable: {error.strerror}")
 
 
-def _bytes(path: Path, size: int = -1) -> bytes:
+def _bytes(path: Path, size: int = LARGEST + 1) -> bytes:
+    """The first bytes of a file; of one that no store would take not all are read."""
     with os.fdopen(open_plain(path), "rb") as file:
-        return file.read(size)
+        data = file.read(size)
+    if len(data) > LARGEST:
+        raise OSError(errno.EFBIG, f"more than {LARGEST >> 20} MiB are no checkpoint", str(path))
+    return data
 
 
 def judge_bytes(place: str, key: str, data: bytes) -> Finding:

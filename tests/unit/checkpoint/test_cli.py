@@ -109,6 +109,19 @@ def test_convert_goes_round(node: Path, tmp_path: Path) -> None:
         assert (tmp_path / "back" / name).read_bytes() == (node / name).read_bytes()
 
 
+def test_a_file_that_is_too_large_is_not_read_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Looking at a folder took as much memory as the largest file in it has bytes."""
+    file = tmp_path / "cpu_manager_state"
+    with file.open("wb") as opened:
+        opened.truncate(1 << 40)
+    assert main(["checkpoint", "verify", str(tmp_path)]) == 1
+    assert "unreadable: more than 256 MiB are no checkpoint" in capsys.readouterr().out
+    (finding,) = inspect(file)
+    assert not finding.is_good
+
+
 def test_convert_keeps_who_wrote(tmp_path: Path) -> None:
     """A reboot, or another machine, between the last commit and the first start there is told as one."""
     formats = {"row.*": JsonCheckpoint.unmarshal}

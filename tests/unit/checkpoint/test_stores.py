@@ -356,7 +356,7 @@ def test_a_store_stays_where_it_was_opened(
 
 def test_a_file_without_end_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gap of a terabyte under a key takes neither the memory nor the start; no commit makes one."""
-    monkeypatch.setattr("nodealloc.checkpoint._directory._LARGEST", 1 << 20)
+    monkeypatch.setattr("nodealloc.checkpoint._directory.LARGEST", 1 << 20)
     with FileStore(tmp_path, FORMATS) as store:
         store.commit({"row.1": row(1)})
     with (tmp_path / "row.2").open("wb") as file:
