@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -12,6 +13,7 @@ from typing_extensions import override
 
 from nodealloc._arguments import wrong
 from nodealloc._not_now import NOT_NOW
+from nodealloc._plain_file import open_plain
 from nodealloc._procfs import PROC, stat_of
 from nodealloc._typed import typed
 from nodealloc.cgroups._convert import PAGE_BYTES
@@ -26,6 +28,8 @@ __all__ = ["MARKER", "stand_in"]
 MARKER: Final = ".cgroup-stand-in"
 """File in the directory by which `detect` knows it again; its text is the version."""
 
+_MARK: Final = 16
+"""Characters of a mark that are looked at; each version is one."""
 _V2_CONTROLLERS: Final = ("cpu", "cpuset", "hugetlb", "memory", "pids")
 _V1_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
 _CPUS: Final = "0-1023"
@@ -167,7 +171,13 @@ def _runs(pid: int) -> bool:
 
 def _marked(root: Path, marker: Path, version: int) -> str:
     """The version that a directory is marked with; a new one, and one that was cut off, is marked here."""
-    text = marker.read_text(errors="replace") if marker.exists() else ""
+    text = ""
+    # Nobody waits for who writes a pipe, and what has no end is not read to it.
+    with (
+        contextlib.suppress(FileNotFoundError),
+        os.fdopen(open_plain(marker), encoding="utf-8", errors="replace") as file,
+    ):
+        text = file.read(_MARK)
     if not text:
         root.mkdir(parents=True, exist_ok=True)
         marker.write_text(text := str(version))

@@ -517,3 +517,15 @@ def test_a_stand_in_with_another_mark_is_refused_or_made_anew(text: str, tmp_pat
     else:
         assert stand_in(tmp_path).layout.kind == "v2"
         assert mark.read_text() == "2"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_a_mark_that_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    """A pipe was waited for without end, and a device without end took all memory."""
+    mark = tmp_path / ".cgroup-stand-in"
+    if kind == "pipe":
+        os.mkfifo(mark)
+    else:
+        mark.symlink_to("/dev/zero")
+    with pytest.raises(OSError, match=r"no regular file: .*/\.cgroup-stand-in"):
+        stand_in(tmp_path)
