@@ -140,6 +140,20 @@ def test_convert_keeps_who_wrote(tmp_path: Path) -> None:
     assert stored_identity(tmp_path / "again") is None
 
 
+@pytest.mark.parametrize(("kind", "name"), [(FileStore, "files"), (SqliteStore, "state.db")])
+def test_convert_refuses_a_store_that_an_agent_has(
+    kind: type[FileStore | SqliteStore], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would go on granting, and whoever opened the copy would grant the same again."""
+    command = ["checkpoint", "convert", str(tmp_path / name), str(tmp_path / "copy")]
+    with kind(tmp_path / name, {"row.*": JsonCheckpoint.unmarshal}) as store:
+        store.commit({"row.1": JsonCheckpoint(kind="row", version=1, value=1)})
+        assert main(command) == 2
+        assert f"held by process {os.getpid()}; end it" in capsys.readouterr().err
+        assert not (tmp_path / "copy").exists()
+    assert main(command) == 0
+
+
 def test_convert_refuses_damage_and_full_targets(node: Path, tmp_path: Path) -> None:
     """Nothing is overwritten, and nothing damaged is copied or left behind silently."""
     target = tmp_path / "files"
