@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc._procfs import ProcessStat
-from nodealloc.cri import _survivors as survivors_module
+from nodealloc._procfs import ProcessStat, stat_of
 from nodealloc.cri._survivors import Survivors, ticks_now
 from tests.deep_tree import deepened
 
@@ -135,16 +134,15 @@ def test_a_process_that_cannot_be_read_now_is_not_taken_for_ended(
     box: Box, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """A shortage of descriptors forgot for good what lives on, and counted too few of a new command."""
-    real = survivors_module.stat_of
     fails = True
 
     def fail(pid: int, /, *, proc: Path) -> ProcessStat:
         if fails and pid == 111:
             raise OSError(number, os.strerror(number))
-        return real(pid, proc=proc)
+        return stat_of(pid, proc=proc)
 
     box.add(111, FIRST, 110, 205)
-    monkeypatch.setattr(survivors_module, "stat_of", fail)
+    monkeypatch.setattr("nodealloc.cri._survivors.stat_of", fail)
     assert box.left() is None
     fails = False
     assert box.left() == 1
