@@ -137,7 +137,8 @@ def test_a_flush_that_fails_names_the_folder(tmp_path: Path, monkeypatch: pytest
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fail)
-    for call in (lambda: sink.told("u", PodStatus()), lambda: sink.gone("u")):
-        with pytest.raises(OSError, match=str(tmp_path)) as caught:
-            call()
-        assert caught.value.errno == errno.EIO
+    with pytest.raises(OSError, match=str(tmp_path)) as caught:
+        sink.told("u", PodStatus())
+    assert caught.value.errno == errno.EIO
+    with pytest.raises(OSError, match=str(tmp_path)):
+        sink.gone("u")
