@@ -30,7 +30,7 @@ from examples.agent.wiring import wire
 from nodealloc import checkpoint
 from nodealloc.agent import AGENT_FORMATS, KUBELET, Agent, Rulebook
 from nodealloc.cgroups import CgroupFs, CgroupName, Layout, Limits, detect, stand_in
-from nodealloc.checkpoint import FileStore, this_machine
+from nodealloc.checkpoint import FileStore, JsonCheckpoint, Store, this_machine
 from nodealloc.cpuset import CpusetWriter
 from nodealloc.cri import CriCpusetWriter, CriDeadlines, CriRuntime
 from nodealloc.errors import ConfigurationError, Fault, NodeallocError
@@ -52,6 +52,8 @@ _ARENA_MAX: Final = -8  # malloc.h
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _STORES: Final = {"files": "checkpoint", "sqlite": "checkpoint.db"}
 """Kind of store to where it stands below the root."""
+_CGROUPS: Final = "cgroups"
+"""Key under which a store has the cgroup of all pods."""
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
 
 
@@ -147,7 +149,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
         print(f"not known: {note}", flush=True)
     root = _made("--root", chosen.root)
     tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
-    driver = stand_in(tree) if chosen.machine else _cgroups(tree, root)
+    driver = _stand_in(root) if chosen.machine else _cgroups(tree, root)
     plan = NodePlan.of(
         config,
         named.machine,
@@ -165,6 +167,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     fresh = partial(node_settings, config, plan, root=root, logs=logs)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(_store(root, chosen.store))
+        _say_what_is_left(store, driver, plan.tree.root)
         runtime, cpusets = _runtime(chosen, config, root, driver.layout)
         stack.callback(runtime.close)
         place = Place(
@@ -227,9 +230,26 @@ def _store(root: Path, kind: str) -> FileStore | checkpoint.SqliteStore:
                 f"or have `python -m nodealloc checkpoint convert {root / name} {path} --to {kind}` take it "
                 "over, and move it away"
             )
+    formats = {**AGENT_FORMATS, _CGROUPS: JsonCheckpoint.unmarshal}
     if kind == "sqlite":
-        return checkpoint.SqliteStore(path, AGENT_FORMATS, identity=this_machine())
-    return FileStore(path, AGENT_FORMATS, identity=this_machine())
+        return checkpoint.SqliteStore(path, formats, identity=this_machine())
+    return FileStore(path, formats, identity=this_machine())
+
+
+def _say_what_is_left(store: Store, driver: CgroupFs, pods: CgroupName) -> None:
+    """Name the cgroup in which pods were before `cgroupRoot` was another, at each start until it is gone."""
+    known = store.read().get(_CGROUPS, JsonCheckpoint)
+    before = known.value if known else None
+    if before == pods.path():
+        return
+    if isinstance(before, str) and driver.read(CgroupName.parse(before)) is not None:
+        print(
+            f"cgroupRoot: pods were below {before}, and are below {pods.path()} now; what is left there "
+            "stays as it is: remove it once nothing runs in it",
+            flush=True,
+        )
+        return
+    store.commit({_CGROUPS: JsonCheckpoint(kind=_CGROUPS, version=1, value=pods.path())})
 
 
 def _cgroups(tree: Path, root: Path) -> CgroupFs:
@@ -242,8 +262,16 @@ def _cgroups(tree: Path, root: Path) -> CgroupFs:
         driver.remove(probe)
     except (NodeallocError, OSError) as error:
         print(f"containers are not confined: {error}", flush=True)
-        return stand_in(root / "cgroup")
+        return _stand_in(root)
     return driver
+
+
+def _stand_in(root: Path) -> CgroupFs:
+    try:
+        return stand_in(root / "cgroup")
+    except OSError as error:
+        remedy = "name a folder that can be written"
+        raise ConfigurationError(f"--root {root}: {error.filename}: {error.strerror}; {remedy}") from error
 
 
 def _make_root(driver: CgroupFs, pods: CgroupName) -> None:

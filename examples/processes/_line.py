@@ -129,7 +129,11 @@ class KeeperLine:
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(OSError):
                 return self._connect()
-            self._start_keeper()
+            try:
+                self._start_keeper()
+            except OSError as error:  # too many open files, or a full disk: the next try may have one
+                where = f"{error.filename}: " if error.filename else ""
+                raise RuntimeUnavailableError("keeper", f"{where}{error.strerror}") from error
         raise RuntimeUnavailableError("keeper", f"see {self._folder / 'keeper.log'}")
 
     def _connect(self) -> socket.socket:
@@ -151,7 +155,7 @@ class KeeperLine:
         """Start one and wait until it listens, or until it leaves because another one does."""
         command = [sys.executable, "-m", _KEEPER, str(self._folder), *self._words]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
-        with (self._folder / "keeper.log").open("ab") as log:
+        with open(self._folder / "keeper.log", "ab", opener=_opened) as log:
             keeper = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -166,6 +170,13 @@ class KeeperLine:
         if self._keeper is not None:
             self._keeper.poll()
         self._keeper = keeper
+
+
+def _opened(path: str, flags: int) -> int:
+    """Without waiting for who reads a pipe."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o600)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _greeted(line: socket.socket) -> None:

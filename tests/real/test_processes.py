@@ -35,6 +35,7 @@ from nodealloc.runtime import (
     LinuxResources,
     RunState,
     RuntimeRefusedError,
+    RuntimeUnavailableError,
     SandboxConfig,
     Security,
 )
@@ -625,6 +626,60 @@ def test_nobody_reads_what_runs_before_the_keeper_has_let_them_in(tmp_path: Path
             closing.start()
             assert client.recv(1) == b""
         closing.join(PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_a_log_that_cannot_be_written_is_named_at_once(tmp_path: Path, kind: str) -> None:
+    """A pipe was waited for without end; of the others the system's bare error came."""
+    log = tmp_path / "keeper.log"
+    if kind == "pipe":
+        os.mkfifo(log)
+    elif kind == "folder":
+        log.mkdir()
+    else:
+        log.symlink_to(tmp_path / "none" / "log")
+    with pytest.raises(RuntimeUnavailableError, match=r"keeper: .*/keeper\.log: "):
+        KeeperLine(tmp_path, "", "", lambda _: None, lambda: None)
+
+
+def test_a_keeper_that_cannot_be_started_now_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shortage as the keeper died ended the thread that listens: nothing was heard of any more."""
+    failed = threading.Event()
+
+    def fail(*_: object, **__: object) -> None:
+        failed.set()
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("examples.processes._line.subprocess.Popen", fail)
+    back = threading.Event()
+    line: KeeperLine | None = None
+    for _ in range(2):
+        (tmp_path / SOCKET).unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(tmp_path / SOCKET))
+            listener.listen()
+            if line is None:
+                greeting = threading.Thread(target=_greet, args=(listener,), daemon=True)
+                greeting.start()
+                line = KeeperLine(tmp_path, "", "", lambda _: None, back.set)
+                greeting.join(PATIENCE_S)
+            else:
+                _greet(listener)
+                assert back.wait(PATIENCE_S)
+        if not back.is_set():
+            assert failed.wait(PATIENCE_S)
+    assert line is not None
+    line.close()
+
+
+def _greet(listener: socket.socket) -> None:
+    """Let one client in, and hang up."""
+    listener.settimeout(PATIENCE_S)
+    client, _ = listener.accept()
+    with client:
+        client.sendall(b"here\n")
 
 
 def test_what_a_full_disk_does_not_take_leaves_nothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import socket
@@ -145,6 +146,18 @@ def test_a_service_starts_where_nobody_stands_in_its_way(server: UnixServer, pat
     with pytest.raises((PermanentError, OSError)):
         UnixServer(path.parent / "absent" / "s.sock", SERVICE, {}).start()
     assert server.is_listening()
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_a_folder_that_is_none_is_named(tmp_path: Path, kind: str) -> None:
+    """The error of the system named a socket that nobody had spoken of, and no remedy."""
+    folder = tmp_path / "plugins"
+    if kind == "file":
+        folder.write_text("")
+    else:
+        os.mkfifo(folder)
+    with pytest.raises(PermanentError, match="/plugins is there and is no directory; move it away"):
+        UnixServer(folder / "kubelet.sock", "v1.Echo", {}).check()
 
 
 def test_a_kept_service_comes_back_and_gives_way(path: Path, caplog: pytest.LogCaptureFixture) -> None:

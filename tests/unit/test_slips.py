@@ -54,6 +54,15 @@ def test_devices_that_somebody_says_are_meant(devices: list[Device], words: str)
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("resource", ["", "cpu", "memory", "hugepages-2Mi", "ephemeral-storage", "pods"])
+def test_what_others_count_is_no_device(resource: str) -> None:
+    """CPUs that two allocators answer for would be granted by both; a kubelet refuses such a plugin."""
+    with pytest.raises(ConfigurationError, match=r"with_devices, resource: .* found '") as caught:
+        NODES.with_devices(resource, [Device("0")])
+    assert repr(resource) in str(caught.value)
+    assert NODES.with_devices("gpu", [Device("0")]).holdings() == ()
+
+
 def test_a_mask_below_none_is_refused_with_its_device() -> None:
     """-1 is how others say that a device has no place; None is how it is said here."""
     with pytest.raises(ConfigurationError, match=r"device gpu-0, numa_nodes: .*or None, found -1"):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +26,9 @@ from nodealloc.checkpoint import (
     MemoryManagerState,
     SqliteStore,
     Store,
+    StoreBusyError,
     inspect,
+    stored_identity,
 )
 
 __all__ = ["add_arguments", "run"]
@@ -71,7 +76,8 @@ def run(arguments: argparse.Namespace, /) -> int:
         empty; 2 (from `main`) when a path cannot be read.
     """
     if arguments.action == "convert":
-        return _convert(arguments.source, arguments.target, arguments.to, skip=arguments.skip_damaged)
+        with _held(arguments.source):
+            return _convert(arguments.source, arguments.target, arguments.to, skip=arguments.skip_damaged)
     findings = [finding for path in arguments.paths for finding in inspect(path)]
     width = None if arguments.full or not sys.stdout.isatty() else _terminal_width()
     if arguments.action == "show":
@@ -151,6 +157,33 @@ def _device_rows(value: DeviceManagerState) -> Iterator[tuple[str, str, str]]:
             )
 
 
+@contextlib.contextmanager
+def _held(source: Path) -> Iterator[None]:
+    """A store that nobody goes on with meanwhile: who opened the copy would grant what is granted there.
+
+    A kubelet has no lock; nothing is made in its directory.
+
+    Raises:
+        StoreBusyError: An agent has it.
+    """
+    at = source.resolve()
+    lock = at / ".nodealloc.lock" if at.is_dir() else at.with_name(f"{at.name}.lock")
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(descriptor, 20).decode("ascii", "replace").strip()
+        raise StoreBusyError(str(source), int(owner) if owner.isdecimal() else 0) from None
+    else:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _convert(source: Path, target: Path, to: str, *, skip: bool) -> int:
     findings = inspect(source)
     bad = [finding for finding in findings if not finding.is_good]
@@ -166,10 +199,12 @@ def _convert(source: Path, target: Path, to: str, *, skip: bool) -> int:
     if target.exists() and inspect(target):
         print(f"{target}: holds something already; name a new place", file=sys.stderr)
         return 1
+    # Whoever opens the copy after a boot, or on another machine, has to be told so.
+    writer = stored_identity(source)
     if to == "sqlite":
-        _fill(SqliteStore(target, _FORMATS), values)
+        _fill(SqliteStore(target, _FORMATS, identity=writer), values)
     elif to == "files":
-        _fill(FileStore(target, _FORMATS), values)
+        _fill(FileStore(target, _FORMATS, identity=writer), values)
     else:
         _fill_kubelet(target, values)
     print(f"{target}: {len(values)} keys")

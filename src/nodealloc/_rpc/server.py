@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import stat
@@ -80,13 +79,17 @@ class UnixServer:
 
         Raises:
             PermanentError: The path is longer than a socket's may be, is no
-                socket, or is one on which somebody listens.
+                socket, is in no directory, or is one on which somebody listens.
         """
         if fault := _sockets.too_long(self.path):
             raise PermanentError(f"{self.path}: {fault}")
-        with contextlib.suppress(FileNotFoundError):
+        try:
             if not stat.S_ISSOCK(self.path.lstat().st_mode):
                 raise PermanentError(f"{self.path} is there and is no socket; move it away")
+        except FileNotFoundError:
+            pass
+        except NotADirectoryError as error:
+            raise PermanentError(f"{self.path.parent} is there and is no directory; move it away") from error
         if _sockets.is_served(self.path):
             raise PermanentError(
                 f"{self.path}: somebody listens there already; end the other agent, "

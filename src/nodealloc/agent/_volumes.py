@@ -7,11 +7,14 @@ from pathlib import Path
 
 from nodealloc._typed import typed
 from nodealloc.dsw_asw import ThreadExecutor
+from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import PodSource
 from nodealloc.podspec import Quantity
 from nodealloc.volumes import (
     LinuxMounter,
     LinuxMountTable,
+    Mounter,
+    MountTable,
     PodsDirectory,
     SafeRoot,
     SubPaths,
@@ -34,6 +37,8 @@ def node_volumes(
     *,
     allocatable: Mapping[str, Quantity],
     standalone: bool = False,
+    mounter: Mounter | None = None,
+    table: MountTable | None = None,
 ) -> VolumeManager:
     """Volumes below a folder, those that an earlier life mounted included.
 
@@ -43,23 +48,30 @@ def node_volumes(
         objects: Where config maps, secrets and tokens come from.
         allocatable: What the node has for pods: a limit that a container lacks is told as this.
         standalone: As a kubelet without an API server; see `node_plugins`.
+        mounter: Who mounts, such as one that asks a helper with more rights; None for this process.
+        table: What is mounted, of the same machine as `mounter`; None for the kernel's.
+
+    Raises:
+        ConfigurationError: One of `mounter` and `table` without the other.
     """
+    if (mounter is None) is not (table is None):
+        raise ConfigurationError("node_volumes: give mounter and table, of one machine, or neither")
     safe = SafeRoot(str(root))
-    mounter = WatchedMounter(safe, LinuxMounter(safe), LinuxMountTable())
+    watched = WatchedMounter(safe, mounter or LinuxMounter(safe), table or LinuxMountTable())
 
     def changed(uid: str) -> None:
         manager.refresh(uid)
 
     plugins = node_plugins(
-        safe, mounter, objects, allocatable=allocatable, on_changed=changed, standalone=standalone
+        safe, watched, objects, allocatable=allocatable, on_changed=changed, standalone=standalone
     )
     manager = VolumeManager(
         plugins,
         pods=pods,
         executor=ThreadExecutor("volumes"),
-        leftovers=PodsDirectory(safe, mounter),
-        mounts=mounter,
-        sub_paths=SubPaths(safe, mounter),
+        leftovers=PodsDirectory(safe, watched),
+        mounts=watched,
+        sub_paths=SubPaths(safe, watched),
     )
     manager.reconstruct()
     return manager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -12,6 +13,7 @@ from typing_extensions import override
 
 from nodealloc._arguments import wrong
 from nodealloc._not_now import NOT_NOW
+from nodealloc._plain_file import open_plain
 from nodealloc._procfs import PROC, stat_of
 from nodealloc._typed import typed
 from nodealloc.cgroups._convert import PAGE_BYTES
@@ -26,6 +28,8 @@ __all__ = ["MARKER", "stand_in"]
 MARKER: Final = ".cgroup-stand-in"
 """File in the directory by which `detect` knows it again; its text is the version."""
 
+_MARK: Final = 16
+"""Characters of a mark that are looked at; each version is one."""
 _V2_CONTROLLERS: Final = ("cpu", "cpuset", "hugetlb", "memory", "pids")
 _V1_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "freezer", "hugetlb", "memory", "pids")
 _CPUS: Final = "0-1023"
@@ -165,6 +169,23 @@ def _runs(pid: int) -> bool:
         return error.errno in NOT_NOW  # nobody knows; it may run
 
 
+def _marked(root: Path, marker: Path, version: int) -> str:
+    """The version that a directory is marked with; a new one, and one that was cut off, is marked here."""
+    text = ""
+    # Nobody waits for who writes a pipe, and what has no end is not read to it.
+    with (
+        contextlib.suppress(FileNotFoundError),
+        os.fdopen(open_plain(marker), encoding="utf-8", errors="replace") as file,
+    ):
+        text = file.read(_MARK)
+    if not text:
+        root.mkdir(parents=True, exist_ok=True)
+        marker.write_text(text := str(version))
+    if text not in ("1", "2"):
+        raise wrong(f"stand_in: {marker}", text, "1 or 2, or another directory")
+    return text
+
+
 @typed
 def stand_in(
     directory: str | os.PathLike[str], *, version: int = 2, spelling: Spelling = Spelling.CGROUPFS
@@ -181,7 +202,7 @@ def stand_in(
         spelling: How names stand in the file system.
 
     Raises:
-        ConfigurationError: Another version.
+        ConfigurationError: Another version, also as the directory's own mark.
         OSError: The directory cannot be made or written.
     """
     if version not in (1, 2):
@@ -189,10 +210,8 @@ def stand_in(
     root = Path(os.path.realpath(directory))
     marker = root / MARKER
     files = _StandInFiles(str(root))
-    if not marker.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        marker.write_text(str(version))
-    for top in [root] if marker.read_text() == "2" else [root / controller for controller in _V1_CONTROLLERS]:
+    marked = _marked(root, marker, version)
+    for top in [root] if marked == "2" else [root / controller for controller in _V1_CONTROLLERS]:
         top.mkdir(exist_ok=True)
         files.make(str(top))
         for name in ("cpuset.cpus", "cpuset.mems"):
@@ -200,7 +219,7 @@ def stand_in(
                 (top / name).write_text(_CPUS)
     mounts = (
         (CgroupMount(path=str(root), version=2, controllers=_V2_CONTROLLERS),)
-        if marker.read_text() == "2"
+        if marked == "2"
         else tuple(
             CgroupMount(path=str(root / each), version=1, controllers=(each,)) for each in _V1_CONTROLLERS
         )

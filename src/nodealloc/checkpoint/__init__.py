@@ -39,7 +39,7 @@ from nodealloc.checkpoint._errors import (
 from nodealloc.checkpoint._file_store import FileStore
 from nodealloc.checkpoint._files import Files
 from nodealloc.checkpoint._identity import this_machine
-from nodealloc.checkpoint._inspect import Finding, inspect
+from nodealloc.checkpoint._inspect import Finding, inspect, stored_identity
 from nodealloc.checkpoint._json import Json
 from nodealloc.checkpoint._keys import require_formats, row_formats, row_key, rows_of
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
@@ -108,5 +108,6 @@ __all__ = [
     "row_formats",
     "row_key",
     "rows_of",
+    "stored_identity",
     "this_machine",
 ]

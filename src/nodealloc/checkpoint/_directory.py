@@ -21,13 +21,14 @@ from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._ownership import check_owner
 
-__all__ = ["DAMAGED", "KEPT", "MARK", "NO_FILE", "Change", "Directory", "aside"]
+__all__ = ["DAMAGED", "IDENTITY", "KEPT", "LARGEST", "MARK", "NO_FILE", "Change", "Directory", "aside"]
 
 MARK = ".nodealloc."
 """Names that begin so are the store's own; no key can."""
 
 DAMAGED = f"{MARK}damaged-"
 KEPT = f"{MARK}kept-"
+IDENTITY = f"{MARK}identity"
 
 NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EAGAIN, errno.EFBIG})
 """Codes of a name under which something else stands than a file of a store: a folder, a link, a pipe."""
@@ -36,7 +37,7 @@ _RECORD = f"{MARK}commit"
 _NEW = f"{MARK}new-"
 _AT_ONCE = 64
 """Files of one commit that are open at a time."""
-_LARGEST = 1 << 28
+LARGEST = 1 << 28
 """Bytes of a file; without a limit an endless one would take all memory at the next start."""
 
 
@@ -52,7 +53,7 @@ def aside(names: Iterable[str], key: str, *, kind: str = DAMAGED) -> str:
 
 
 def _too_large(step: str, path: str) -> StoreFailedError:
-    return StoreFailedError(path, step, errno.EFBIG, f"more than {_LARGEST >> 20} MiB are no checkpoint")
+    return StoreFailedError(path, step, errno.EFBIG, f"more than {LARGEST >> 20} MiB are no checkpoint")
 
 
 class Directory:
@@ -98,7 +99,7 @@ class Directory:
             parts: list[bytes] = []
             while part := call("read", path, self._files.read, descriptor, 1 << 20):
                 parts.append(part)
-                if len(parts) > _LARGEST >> 20:
+                if len(parts) > LARGEST >> 20:
                     raise _too_large("read", path)
             return b"".join(parts)
         finally:
@@ -284,7 +285,7 @@ class Directory:
         try:
             for name, data in contents:
                 new = f"{_NEW}{os.urandom(8).hex()}.{name}"
-                if len(data) > _LARGEST:
+                if len(data) > LARGEST:
                     raise _too_large("write", self._at(name))
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
                 made[new] = self._open(new, flags, told=name)

@@ -13,7 +13,7 @@ from typing_extensions import override
 from nodealloc._typed import typed, typed_methods
 from nodealloc.checkpoint._base_store import BaseStore, judge, pack_identity, unpack_identity
 from nodealloc.checkpoint._contents import Damaged, Identity
-from nodealloc.checkpoint._directory import DAMAGED, KEPT, MARK, NO_FILE, Change, Directory, aside
+from nodealloc.checkpoint._directory import DAMAGED, IDENTITY, KEPT, MARK, NO_FILE, Change, Directory, aside
 from nodealloc.checkpoint._errors import StoreFailedError
 from nodealloc.checkpoint._files import Files, call
 from nodealloc.checkpoint._keys import KEY_LENGTH, check_key, reader_for
@@ -24,11 +24,12 @@ from nodealloc.checkpoint._stack import with_room
 
 __all__ = ["FileStore"]
 
-_IDENTITY = f"{MARK}identity"
 _LOCK = f"{MARK}lock"
 _SPARE = f"{MARK}spare"
 _SPARE_BYTES = 1 << 16
 """Enough for the few small files of a commit by which something ends."""
+_DISK = frozenset({errno.EIO, errno.ESTALE})
+"""Codes of a disk or file server that does not give what it holds."""
 
 
 @typed_methods
@@ -62,8 +63,8 @@ class FileStore(BaseStore):
 
     Raises:
         StoreBusyError: Another process holds the directory; names its pid.
-        StoreFailedError: The directory cannot be made, read or written, or others
-            can change what is in it.
+        StoreFailedError: The directory cannot be made, read or written, a file in it
+            cannot be read now, which is no damage, or others can change what is in it.
     """
 
     @typed
@@ -117,8 +118,9 @@ class FileStore(BaseStore):
                 try:
                     data[name] = self._directory.read(name)
                 except StoreFailedError as error:
-                    if error.code not in NO_FILE | {errno.EIO}:
-                        raise
+                    if error.code not in NO_FILE:
+                        # It may be readable a second later: moved now, its grant would be lost for nothing.
+                        raise _given_up(error, name, names) from error
                     broken[name] = f"unreadable: {os.strerror(error.code)}"
         broken.update(self._adopt(data, unpack_identity(self._read_identity(names))))
         self._remember_earlier_damage(names)
@@ -126,12 +128,12 @@ class FileStore(BaseStore):
 
     def _read_identity(self, names: Sequence[str]) -> bytes | None:
         try:
-            return self._directory.read(_IDENTITY) if _IDENTITY in names else None
+            return self._directory.read(IDENTITY) if IDENTITY in names else None
         except StoreFailedError as error:
             if error.code not in NO_FILE:
                 raise
             # Whatever it is, it says nothing, and no new one could take its place.
-            self._directory.move([(_IDENTITY, aside(names, _IDENTITY, kind=KEPT))])
+            self._directory.move([(IDENTITY, aside(names, IDENTITY, kind=KEPT))])
             return None
 
     def _set_aside(self, broken: Mapping[str, str], names: Iterable[str]) -> None:
@@ -176,7 +178,7 @@ class FileStore(BaseStore):
     ) -> None:
         puts = {key: data for key, data in fresh.items() if data is not None}
         if writer is not None:
-            puts[_IDENTITY] = pack_identity(writer)
+            puts[IDENTITY] = pack_identity(writer)
         settled_names = [Path(entry.kept_as).name for entry in settled]
         gone = [key for key, data in fresh.items() if data is None]
         # What could not be moved aside stands under its key: a new value replaces it, else it goes.
@@ -210,6 +212,17 @@ class FileStore(BaseStore):
         finally:
             self._directory.close()
             self._lock.release()
+
+
+def _given_up(error: StoreFailedError, key: str, names: Sequence[str]) -> StoreFailedError:
+    """The same, and how to go on without a file that the disk never gives again, its loss told."""
+    if error.code not in _DISK:
+        return error
+    remedy = (
+        f"mend the disk, or rename it to {aside(names, key)} to have its key told as damaged "
+        "(taken away, it would count as never written)"
+    )
+    return StoreFailedError(error.path, error.step, error.code, os.strerror(error.code), remedy=remedy)
 
 
 def _kept(name: str) -> str:

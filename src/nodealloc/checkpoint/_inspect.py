@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from nodealloc import _attrs as attrs
-from nodealloc._plain_file import open_plain
+from nodealloc._plain_file import NoPlainFileError, open_plain
 from nodealloc._typed import typed
+from nodealloc.checkpoint._base_store import unpack_identity
+from nodealloc.checkpoint._contents import Identity
 from nodealloc.checkpoint._device_state import DEVICE_STATE
-from nodealloc.checkpoint._directory import MARK
+from nodealloc.checkpoint._directory import IDENTITY, LARGEST, MARK
 from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreFailedError
 from nodealloc.checkpoint._keys import check_formats, check_key, reader_for
 from nodealloc.checkpoint._kubelet import KUBELET_FORMATS
@@ -21,7 +24,7 @@ from nodealloc.checkpoint._ports import Checkpoint, Formats, Reader
 from nodealloc.checkpoint._record import JsonCheckpoint
 from nodealloc.errors import DecodeError
 
-__all__ = ["Finding", "inspect"]
+__all__ = ["Finding", "inspect", "stored_identity"]
 
 
 @attrs.frozen(kw_only=True)
@@ -64,12 +67,41 @@ def inspect(path: str | Path) -> tuple[Finding, ...]:
         StoreFailedError: There is nothing that can be read.
     """
     at = Path(path)
-    try:
+    with _told(at):
         if at.is_dir():
             return tuple(_directory(at))
-        if _bytes(at, 16) == b"SQLite format 3\0":
+        if _is_database(at):
             return tuple(_database(at))
         return (_file(at, _key_of(at.name)),)
+
+
+@typed
+def stored_identity(path: str | Path) -> Identity | None:
+    """Who made the last commit to what is stored at a path; None where that is not known.
+
+    Args:
+        path: As in `inspect`. A kubelet leaves no identity, a single state file has none, and one that
+            is damaged says nothing.
+
+    Raises:
+        StoreFailedError: There is nothing that can be read.
+    """
+    at = Path(path)
+    with _told(at):
+        if at.is_dir():
+            try:
+                return unpack_identity(_bytes(at / IDENTITY))
+            except (FileNotFoundError, NoPlainFileError):
+                return None
+        rows = _selected(at, "SELECT data FROM facts WHERE name = 'identity'") if _is_database(at) else []
+        return next((unpack_identity(data) for (data,) in rows if isinstance(data, bytes)), None)
+
+
+@contextlib.contextmanager
+def _told(at: Path) -> Iterator[None]:
+    """Have what the system says of a path told with what to name instead."""
+    try:
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         remedy = "name a store, a state file or a kubelet's root directory that may be read"
@@ -93,23 +125,34 @@ def _directory(at: Path) -> Iterator[Finding]:
         yield _file(devices, DEVICE_STATE)
 
 
-def _database(at: Path) -> Iterator[Finding]:
+def _is_database(at: Path) -> bool:
+    return _bytes(at, 16) == b"SQLite format 3\0"
+
+
+def _selected(at: Path, statement: str) -> list[tuple[object, ...]]:
+    """The rows that a statement gives of an SQLite file, which stays as it is."""
     import sqlite3  # noqa: PLC0415 - a MiB, which who has no such file spares
 
     try:
         with contextlib.closing(sqlite3.connect(f"{at.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            rows = connection.execute("SELECT key, data FROM checkpoints ORDER BY key").fetchall()
-            lost = connection.execute(
-                "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled"
-            ).fetchall()
+            rows: list[tuple[object, ...]] = connection.execute(statement).fetchall()
+            return rows
     except sqlite3.Error as error:
-        _bytes(at)  # where the disk does not give them, SQLite says that they are wrong
+        # Where the disk does not give the bytes, SQLite says that they are wrong.
+        with os.fdopen(open_plain(at), "rb", buffering=0) as file:
+            while file.read(1 << 20):
+                pass
         raise StoreFailedError(str(at), "sqlite", 0, str(error)) from error
+
+
+def _database(at: Path) -> Iterator[Finding]:
+    rows = _selected(at, "SELECT key, data FROM checkpoints ORDER BY key")
+    lost = _selected(at, "SELECT number, key, reason, kept_as FROM damaged WHERE NOT settled")
     for key, data in rows:
         yield judge_bytes(f"{at}:{key}", str(key), data if isinstance(data, bytes) else b"")
     for number, key, reason, kept_as in lost:
-        place = kept_as or f"{at}, table damaged, number {number}"
-        yield Finding(place=place, key=key, reason=reason, is_set_aside=True)
+        place = str(kept_as or f"{at}, table damaged, number {number}")
+        yield Finding(place=place, key=str(key), reason=str(reason), is_set_aside=True)
 
 
 def _file(path: Path, key: str) -> Finding:
@@ -119,9 +162,13 @@ def _file(path: Path, key: str) -> Finding:
         return Finding(place=str(path), key=key, reason=f"unreadable: {error.strerror}")
 
 
-def _bytes(path: Path, size: int = -1) -> bytes:
+def _bytes(path: Path, size: int = LARGEST + 1) -> bytes:
+    """The first bytes of a file; of one that no store would take not all are read."""
     with os.fdopen(open_plain(path), "rb") as file:
-        return file.read(size)
+        data = file.read(size)
+    if len(data) > LARGEST:
+        raise OSError(errno.EFBIG, f"more than {LARGEST >> 20} MiB are no checkpoint", str(path))
+    return data
 
 
 def judge_bytes(place: str, key: str, data: bytes) -> Finding:

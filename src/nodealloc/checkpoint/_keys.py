@@ -66,7 +66,7 @@ def row_key(kind: str, name: str, /) -> str:
     commits ``pod.<uid>`` and leaves the rows of ten thousand others alone.
 
     Raises:
-        ConfigurationError: `kind` is not a key, or the result is too long.
+        ConfigurationError: `kind` is not a key, `name` is empty, or the result is too long.
 
         >>> row_key("pod", "job/7 on β")
         'pod.job%2F7%20on%20%CE%B2'
@@ -77,6 +77,8 @@ def row_key(kind: str, name: str, /) -> str:
 @functools.lru_cache(maxsize=4096)
 def _row_key(kind: str, name: str) -> str:
     """Each row of a pod is written several times while it starts, and looked for each time."""
+    if not name:
+        raise ConfigurationError(f"row_key: a row of {kind!r} needs a name; give one, such as a pod's uid")
     return check_key(f"{check_key(kind)}.{quote(name, safe='').replace('.', '%2E')}")
 
 

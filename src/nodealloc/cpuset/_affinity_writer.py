@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from nodealloc import _attrs as attrs
+from nodealloc._not_now import NOT_NOW
 from nodealloc._procfs import PROC, stat_of, threads_of
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
@@ -121,6 +122,8 @@ def _started(proc: Path, pid: int, target: str) -> str:
 def _mapped(error: OSError, target: str, wanted: str) -> NodeallocError:
     if error.errno in (errno.ESRCH, errno.ENOENT):
         return TargetGoneError(target)
+    if error.errno in NOT_NOW:
+        return CpusetBusyError(target, f"{os.strerror(error.errno)}; it may run: try again")
     why = {
         errno.EINVAL: "none of these CPUs is online and allowed by its cgroup",
         errno.EPERM: "permission denied; run as root, or as the process's user",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from nodealloc import _attrs as attrs
 from nodealloc._control_file import write_control_file
+from nodealloc._not_now import NOT_NOW
 from nodealloc._typed import typed_fields, typed_methods
 from nodealloc.cpuset._errors import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.errors import NodeallocError
@@ -117,21 +119,30 @@ class CgroupV2Writer(_CgroupWriter):
 def _mapped(error: OSError, target: str, path: Path, wanted: str, root: Path) -> NodeallocError:
     if error.errno == errno.EBUSY:
         return CpusetBusyError(target, f"{path.name} {wanted}: a cgroup below it is wider; narrow that first")
+    if error.errno in NOT_NOW:
+        return CpusetBusyError(target, f"{path}: {os.strerror(error.errno)}; it may be there: try again")
     if error.errno in _GONE:
-        if path.parent.is_dir():
-            return CpusetWriteError(
-                target,
-                wanted,
-                f"{path.parent} has no {path.name}; enable the cpuset controller in its parent",
-                errno=error.errno,
-            )
-        if not root.is_dir():
-            return CpusetWriteError(
-                target,
-                wanted,
-                f"{root} is no directory; name the folder where the cpuset hierarchy is mounted",
-                errno=error.errno,
-            )
-        return TargetGoneError(target)
+        try:
+            return _missed(error, target, path, wanted, root)
+        except OSError as again:
+            return CpusetBusyError(target, f"{path.parent}: {again.strerror}; it may be there: try again")
     why = _WHY.get(error.errno or 0, os.strerror(error.errno or 0))
     return CpusetWriteError(target, wanted, why, errno=error.errno)
+
+
+def _missed(error: OSError, target: str, path: Path, wanted: str, root: Path) -> NodeallocError:
+    """What is not there: the file, the hierarchy, or the target."""
+    why = ""
+    if _is_folder(path.parent):
+        why = f"{path.parent} has no {path.name}; enable the cpuset controller in its parent"
+    elif not _is_folder(root):
+        why = f"{root} is no directory; name the folder where the cpuset hierarchy is mounted"
+    return CpusetWriteError(target, wanted, why, errno=error.errno) if why else TargetGoneError(target)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether one is there; `Path.is_dir` says no, too, of what cannot be looked at."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False

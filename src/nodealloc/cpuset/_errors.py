@@ -81,7 +81,7 @@ class CpusetWriteError(PermanentError):
 
 
 class CpusetBusyError(RetryableError):
-    """A container cannot be confined now: something below it is still wider.
+    """A container cannot be confined now: something below is wider, or the system does not answer.
 
     Attributes:
         target: The container, in the writer's words.

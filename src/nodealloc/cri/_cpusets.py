@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Protocol
 
+from nodealloc._not_now import NOT_NOW
 from nodealloc._typed import typed
-from nodealloc.cpuset import CpusetWriteError, TargetGoneError
+from nodealloc.cpuset import CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.cri._codec import Confined
 from nodealloc.errors import DecodeError
 from nodealloc.idset import CPUSet, NodeSet
@@ -49,9 +50,13 @@ class CriCpusetWriter:
             raise CpusetWriteError(target, "", str(error)) from error
         if known.cpus is not None:
             return known.cpus, known.mems
+        file = self._proc / str(known.pid) / "status"
         try:
-            status = (self._proc / str(known.pid) / "status").read_text(encoding="ascii", errors="replace")
+            status = file.read_text(encoding="ascii", errors="replace")
         except OSError as error:
+            if error.errno in NOT_NOW:
+                why = f"{file}: {error.strerror}; it may run: try again"
+                raise CpusetBusyError(target, why) from error
             raise TargetGoneError(target) from error
         found = dict(re.findall(r"^(Cpus|Mems)_allowed_list:\s*(\S+)$", status, re.MULTILINE))
         return CPUSet.parse(found.get("Cpus", "")), known.mems

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from nodealloc._not_now import NOT_NOW
 from nodealloc._procfs import PROC, ProcessStat, stat_of
 from nodealloc._walk import deepest_first
 
@@ -59,7 +60,10 @@ class Survivors:
         folder = self._folder(first_pid)
         if folder is None:
             return None
-        found = _left(dict(self._stats(folder)), first_pid, since_ticks)
+        try:
+            found = _left(dict(self._stats(folder)), first_pid, since_ticks)
+        except OSError:
+            return None
         with self._lock:
             self._forget_ended()
             before = self._found.get(container_id, {})
@@ -85,8 +89,8 @@ class Survivors:
     def _lives(self, pid: int, started: str) -> bool:
         try:
             stat = stat_of(pid, proc=self._proc)
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno in NOT_NOW  # nobody knows; forgotten, it would never be counted again
         return stat.started_ticks == started and not stat.has_ended
 
     def _folder(self, pid: int) -> Path | None:
@@ -106,10 +110,20 @@ class Survivors:
 
     def _stats(self, folder: Path) -> Iterator[tuple[int, ProcessStat]]:
         for inside in deepest_first(str(folder)):
-            with contextlib.suppress(OSError):
+            with _unless_not_now():
                 for word in (Path(inside) / "cgroup.procs").read_text(encoding="ascii").split():
-                    with contextlib.suppress(OSError):
+                    with _unless_not_now():
                         yield int(word), stat_of(int(word), proc=self._proc)
+
+
+@contextlib.contextmanager
+def _unless_not_now() -> Iterator[None]:
+    """What has gone meanwhile is passed over; what cannot be read now is not known to have gone."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NOT_NOW:
+            raise
 
 
 def _left(stats: Mapping[int, ProcessStat], first_pid: int, since_ticks: int) -> dict[int, str]:

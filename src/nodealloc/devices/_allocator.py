@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import check
+from nodealloc._arguments import check, wrong
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.checkpoint import DEVICE_STATE, Checkpoint, DeviceManagerState
 from nodealloc.devices import _abilities as abilities
-from nodealloc.devices._grants import NO_NODE, Grant, ids_held, without
+from nodealloc.devices._grants import NO_NODE, Grant, ids_held, told_doubled, without
 from nodealloc.devices._hints import device_hints
 from nodealloc.devices._inventory import Device, DeviceList, Inventory
 from nodealloc.devices._life import Phase
@@ -39,6 +39,8 @@ from nodealloc.topology import (
 
 __all__ = ["DeviceAllocator"]
 
+_COUNTED = frozenset({"", "cpu", "memory", "ephemeral-storage", "pods"})
+"""Names that are none, or that others answer for."""
 _KEPT = 64
 """Questions and answers that are kept at most; a workload brings up one or two."""
 
@@ -116,10 +118,14 @@ class DeviceAllocator(DeviceStock):
             devices: All that there are, each as `Device("gpu-0", numa_nodes=1 << node)`.
 
         Raises:
-            ConfigurationError: Something else than devices, or no name of a resource; or devices of
-                which one would not be there as it was said: an id that stands twice or is empty, a
-                health that nobody knows, a NUMA node that is not there.
+            ConfigurationError: Something else than devices, or no name of a resource, or that of one
+                which others count, such as `cpu`; or devices of which one would not be there as it was
+                said: an id that stands twice or is empty, a health that nobody knows, a NUMA node that
+                is not there.
         """
+        if resource in _COUNTED or resource.startswith("hugepages-"):
+            expected = "a name that nothing else counts by, such as example.com/gpu"
+            raise wrong("DeviceAllocator.with_devices, resource", resource, expected)
         listed = DeviceList.of(devices, nodes=self.nodes)
         if listed.findings:
             raise ConfigurationError(f"{resource}: {'; '.join(listed.findings)}; mend the devices")
@@ -247,10 +253,14 @@ class DeviceAllocator(DeviceStock):
     def restored(self, grants: Mapping[str, Json], /) -> Restored:
         """Every grant stands, and every plugin is awaited: which devices there are, they will say.
 
+        A device that two workloads hold, by a kubelet's file or one that was edited, stays with
+        both, as with a kubelet, and is told in the notes.
+
         Devices that a program said of this allocator (`with_devices`) are there. The plugins'
         grace periods begin when `DevicePlugins` starts.
         """
-        return Restored(allocator=from_rows(self, grants))
+        allocator = from_rows(self, grants)
+        return Restored(allocator=allocator, notes=told_doubled(allocator.grants))
 
     def regranted(self, before: Allocator, /) -> Collection[str]:
         """Workloads that hold other devices; nearly always none, because health is no grant."""

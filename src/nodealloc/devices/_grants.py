@@ -11,7 +11,7 @@ from nodealloc._typed import typed, typed_fields
 from nodealloc.checkpoint import PodDevices
 from nodealloc.idset import MAX_ID
 
-__all__ = ["NO_NODE", "Grant", "Grants", "doubled", "ids_held", "without"]
+__all__ = ["NO_NODE", "Grant", "Grants", "doubled", "ids_held", "told_doubled", "without"]
 
 NO_NODE = -1
 """Stands for "no NUMA node" where places are remembered, as in the kubelet's file."""
@@ -125,4 +125,20 @@ def doubled(grants: Grants, /) -> frozenset[tuple[str, str]]:
         for (_, resource), grant in held.items()
         for identity in grant.ids
         if holders.setdefault((resource, identity), workload) != workload
+    )
+
+
+def told_doubled(grants: Grants, /) -> tuple[str, ...]:
+    """Each device that two workloads hold, with all who hold it, a line for each; most starts have none."""
+    twice = doubled(grants)
+    holders: dict[tuple[str, str], list[str]] = {one: [] for one in sorted(twice)}
+    for workload, held in grants.items() if twice else ():
+        for (member, resource), grant in held.items():
+            for identity in grant.ids:
+                if (resource, identity) in twice:
+                    holders[resource, identity].append(f"{workload}/{member}")
+    return tuple(
+        f"{resource} {identity} is held by {', '.join(owners)} at once: all keep it, and nobody else gets "
+        "it; end all of these pods but one"
+        for (resource, identity), owners in holders.items()
     )

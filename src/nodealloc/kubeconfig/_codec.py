@@ -17,6 +17,7 @@ from nodealloc.errors import DecodeError, Fault
 from nodealloc.kubeconfig._configuration import NOT_SUPPORTED, KubeletConfig, Seconds
 from nodealloc.kubeconfig._drop_ins import files_in, laid_over
 from nodealloc.kubeconfig._durations import duration_s
+from nodealloc.kubeconfig._left_out import without_unfollowed
 
 if TYPE_CHECKING:
     from nodealloc._declared import Hook
@@ -44,8 +45,9 @@ def read_kubelet_config(
         drop_ins: A folder of files whose names end in `.conf`, as a kubelet's `--config-dir`: each is a
             configuration of its own, laid over what was read before in the order of their names.
             Mappings are laid over key by key, lists as a whole; null stands for not said.
-        unread: Told of each field that nothing here acts upon, or that is none, which is left out then.
-            None has it be a fault.
+        unread: Told of each field that nothing here acts upon, or that is none, which is left out then,
+            and of such values of others: `failSwapOn` and `registerNode` that are true, a threshold at
+            which images go, features that are not followed. None has it be a fault.
 
     Raises:
         DecodeError: It cannot be read, is of another kind, or has fields that nothing here acts
@@ -116,7 +118,10 @@ def kubelet_config(
         DecodeError: As of `read_kubelet_config`.
     """
     reader = Reader(source, unread=unread)
-    found = _documents().read(KubeletConfig, _own_fields(fields, source), "$", reader)
+    own = _own_fields(fields, source)
+    if unread is not None:
+        own = without_unfollowed(own, unread)
+    found = _documents().read(KubeletConfig, own, "$", reader)
     reader.check()
     return found or KubeletConfig()
 

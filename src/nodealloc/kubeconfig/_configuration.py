@@ -12,7 +12,15 @@ from nodealloc._typed import typed_fields
 from nodealloc._wire import wire
 from nodealloc.errors import ConfigurationError
 
-__all__ = ["NOT_SUPPORTED", "CrashLoopBackOff", "KubeletConfig", "MemoryReservation", "MemorySwap", "Seconds"]
+__all__ = [
+    "NOT_SUPPORTED",
+    "CrashLoopBackOff",
+    "KubeletConfig",
+    "MemoryReservation",
+    "MemorySwap",
+    "Seconds",
+    "unfollowed_features",
+]
 
 Seconds = NewType("Seconds", float)
 """A duration; in the document a text as Go writes it."""
@@ -59,8 +67,13 @@ def _only(*values: object) -> Callable[[object], str]:
 _TRUE, _FALSE = _only(True), _only(False)  # noqa: FBT003 - they are what is looked for
 
 
+def unfollowed_features(gates: Mapping[str, bool], /) -> list[str]:
+    """Those that are on and that nothing here follows."""
+    return [name for name, is_on in gates.items() if is_on and name not in _FEATURES]
+
+
 def _features(gates: Mapping[str, bool]) -> str:
-    on = [name for name, is_on in gates.items() if is_on and name not in _FEATURES]
+    on = unfollowed_features(gates)
     return f"{', '.join(on)} is not supported; leave it out" if on else ""
 
 

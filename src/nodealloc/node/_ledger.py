@@ -12,9 +12,9 @@ from nodealloc.errors import ConfigurationError
 from nodealloc.node._codec import to_checkpoint
 from nodealloc.node._errors import NoKubeletFileError, NotRememberedError
 from nodealloc.node._holdings import Change, Held
-from nodealloc.node._loading import ROW, SET_ASIDE, StartReport
+from nodealloc.node._loading import SET_ASIDE, StartReport
 from nodealloc.node._ports import KubeletFile, TellsRegranted
-from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._record import ROW, WorkloadRecord
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Json
 from nodealloc.topology import Allocator, Remembers, Snapshot

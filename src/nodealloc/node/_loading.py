@@ -10,15 +10,13 @@ from nodealloc._frozen import freeze
 from nodealloc.checkpoint import Checkpoint, Contents, Damaged, JsonCheckpoint, Since, row_key
 from nodealloc.errors import DecodeError
 from nodealloc.node._codec import from_checkpoint
-from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._record import ROW, WorkloadRecord
 from nodealloc.node._take_over import read_kubelet
 from nodealloc.podspec import Json
 from nodealloc.topology import Remembers, Restored, Snapshot, release
 
-__all__ = ["ROW", "SET_ASIDE", "Loaded", "StartReport", "load"]
+__all__ = ["SET_ASIDE", "Loaded", "StartReport", "load"]
 
-ROW = "workload"
-"""Kind of a record's key in the store: `workload.<key of the workload>`."""
 SET_ASIDE = "set-aside"
 """Kind under which what made no sense is kept, once its own key is written anew."""
 _LONGEST = 200
@@ -92,8 +90,9 @@ def load(empty: Snapshot, contents: Contents, /) -> Loaded:
     damaged += [_in_store(key, reason) for key, reason in kubelet.unreadable.items()] if kubelet else []
     taken_over = not records and not damaged and not contents.damaged
     unread: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     if kubelet is not None and taken_over:
-        records, unread = kubelet.records(), kubelet.unread
+        records, unread, doubts = kubelet.records(), kubelet.unread, kubelet.doubts
     try:
         restored = _restored(empty, records)
     except DecodeError:
@@ -119,6 +118,7 @@ def load(empty: Snapshot, contents: Contents, /) -> Loaded:
         damaged=(*contents.damaged, *damaged),
         taken_over=taken_over and bool(records),
         notes=(
+            *doubts,
             *(line for one in restored for line in one.notes),
             *(f"{key} is there, and no allocator of this node reads it" for key in unread),
         ),

@@ -20,9 +20,9 @@ from nodealloc.node._held_allocator import HeldAllocator
 from nodealloc.node._holdings import Change, Held, Holdings
 from nodealloc.node._ledger import Ledger
 from nodealloc.node._life import NodeState
-from nodealloc.node._loading import ROW, SET_ASIDE, StartReport, load
+from nodealloc.node._loading import SET_ASIDE, StartReport, load
 from nodealloc.node._ports import Advisor, Runtime
-from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._record import ROW, WorkloadRecord
 from nodealloc.node._start_up import StartUp, not_yet
 from nodealloc.podfacts import NodeView
 from nodealloc.podspec import Pod

@@ -10,7 +10,10 @@ from nodealloc._typed import typed_fields
 from nodealloc.podspec import Json
 from nodealloc.topology import TopologyHint, Workload
 
-__all__ = ["WorkloadRecord"]
+__all__ = ["ROW", "WorkloadRecord"]
+
+ROW = "workload"
+"""Kind of a record's key in the store: `workload.<key of the workload>`."""
 
 
 @typed_fields

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nodealloc import _attrs as attrs
-from nodealloc.checkpoint import KUBELET_FORMATS, Contents
-from nodealloc.errors import DecodeError
+from nodealloc.checkpoint import CPU_STATE, KUBELET_FORMATS, Checkpoint, Contents, CpuManagerState, row_key
+from nodealloc.errors import ConfigurationError, DecodeError
+from nodealloc.idset import CPUSet
 from nodealloc.node._ports import KubeletFile
-from nodealloc.node._record import WorkloadRecord
+from nodealloc.node._record import ROW, WorkloadRecord
 from nodealloc.podspec import Json
 from nodealloc.topology import Allocator, Recalled, TopologyHint, Workload
 
@@ -26,11 +27,13 @@ class Kubelet:
         unreadable: Key of a file that is sound and makes no sense, or none
             without the runtime's help, to the reason.
         unread: Keys of files that no allocator of the node reads.
+        doubts: What a file says and cannot be, though it is read, in words.
     """
 
     said: Mapping[str, Mapping[str, Recalled]]
     unreadable: Mapping[str, str]
     unread: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
     def records(self) -> dict[str, WorkloadRecord]:
         """What a kubelet had granted when it was stopped, by pod uid; claims are not in its files."""
@@ -61,8 +64,40 @@ def read_kubelet(contents: Contents, allocators: Iterable[Allocator], /) -> Kube
             names.setdefault(one.kubelet_key(), one.name)
     for key, reader in readers.items():
         try:
-            said[names[key]] = reader.from_kubelet(contents.values[key])
+            found = reader.from_kubelet(contents.values[key])
+            for workload in found:
+                row_key(ROW, workload)
+            said[names[key]] = found
         except DecodeError as error:
             unreadable[key] = str(error)
+        except ConfigurationError as error:
+            # Taken over, it would have every commit refused from then on.
+            unreadable[key] = f"a pod in it has a uid that nothing can be kept under: {error}"
     unread = tuple(key for key in contents.values if key in KUBELET_FORMATS and key not in readers)
-    return Kubelet(said=said, unreadable=unreadable, unread=unread)
+    doubts = tuple(line for key in readers if key not in unreadable for line in _doubts(contents.values[key]))
+    return Kubelet(said=said, unreadable=unreadable, unread=unread, doubts=doubts)
+
+
+def _doubts(file: Checkpoint) -> Iterator[str]:
+    """CPUs of somebody that are everybody's as well; the pool is worked out anew, without them.
+
+    Source: kubelet v1.32 ``cm/cpumanager/policy_static.go`` (``validateState``), which does not start.
+    """
+    if not isinstance(file, CpuManagerState):
+        return
+    held = {f"{pod}/{name}": cpus for pod, one in file.entries.items() for name, cpus in one.items()}
+    shared = _parsed(file.default_cpuset)
+    for owner, cpus in {**held, **file.pod_entries}.items():
+        both = shared & _parsed(cpus)
+        if both:
+            yield (
+                f"{CPU_STATE}: CPUs {both} of {owner} stand in defaultCpuSet, too, on which a kubelet does "
+                "not start: they are its own and not in the shared pool"
+            )
+
+
+def _parsed(text: str) -> CPUSet:
+    try:
+        return CPUSet.parse(text)
+    except DecodeError:
+        return CPUSet()  # whoever read the file knows better than to believe this list

@@ -51,7 +51,8 @@ class FolderSink:
         folder: Where; made where it is not there.
 
     Raises:
-        ConfigurationError: A file is in its place, or in that of a folder above it.
+        ConfigurationError: A file is in its place, or in that of a folder above it, or it cannot be
+            made, or rid of what a writer that was killed has left.
     """
 
     @typed
@@ -59,11 +60,14 @@ class FolderSink:
         self._folder = Path(folder)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            for left in self._folder.glob(".*.new"):  # its writer was killed
+                left.unlink(missing_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             said = f"FolderSink: folder: a file is at {error.filename}; name a folder, or take the file away"
             raise ConfigurationError(said) from error
-        for left in self._folder.glob(".*.new"):  # its writer was killed
-            left.unlink(missing_ok=True)
+        except OSError as error:
+            said = f"FolderSink: folder: {error.filename}: {error.strerror}; name one that can be written"
+            raise ConfigurationError(said) from error
 
     def path(self, uid: str, /) -> Path:
         """The file of a pod."""
@@ -102,5 +106,8 @@ class FolderSink:
         descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            error.filename = str(self._folder)
+            raise
         finally:
             os.close(descriptor)

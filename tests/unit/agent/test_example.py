@@ -20,7 +20,7 @@ from examples.agent.place import Place
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
 from nodealloc.agent import AGENT_FORMATS, AdmissionPreparer, Agent
-from nodealloc.cgroups import Layout
+from nodealloc.cgroups import CgroupName, Layout, Limits, stand_in
 from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
 from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
@@ -312,3 +312,51 @@ def test_another_kind_of_store_forgets_nothing(tmp_path: Path, first: str, then:
     assert sorted(tmp_path.rglob("*")) == before
     with store_of(tmp_path, first) as store:
         assert store.read().values == {"workload.db": row}
+
+
+def test_a_root_that_cannot_be_written_is_named_for_another_machine_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands in for its cgroups is the first thing that is made there; its error named no option."""
+    config = tmp_path / "kubelet.yaml"
+    config.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "cgroup").write_text("in the way")
+    words = ["agent", "--config", str(config), "--root", str(root), "--machine", "4 cores"]
+    monkeypatch.setattr(sys, "argv", words)
+    said = rf"--root {root}: .*/\.cgroup-stand-in: Not a directory; name a folder"
+    with pytest.raises(ConfigurationError, match=said):
+        run(options())
+
+
+def test_what_another_root_of_cgroups_leaves_behind_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pods of before stayed in a tree that nobody looks after any more, with limits of their own."""
+    config, root = tmp_path / "kubelet.yaml", tmp_path / "root"
+    words = ["agent", "--config", str(config), "--root", str(root)]
+    words += ["--machine", "1 socket x 2 cores, memory=4Gi", "--runtime", "containerd"]
+    monkeypatch.setattr(sys, "argv", words)
+
+    def started(cgroup_root: str) -> list[str]:
+        kind = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+        config.write_text(json.dumps({**kind, "cgroupRoot": cgroup_root}))
+
+        def wiring(_config: KubeletConfig, plan: NodePlan, place: Place, *_: object) -> Agent:
+            place.driver.apply(plan.tree.root, Limits())
+            raise ConfigurationError("that will do")
+
+        with pytest.raises(ConfigurationError, match="that will do"):
+            run(options(), wiring)
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith("cgroupRoot: ")]
+
+    assert started("/one") == []
+    assert started("/one") == []
+    for _ in range(2):
+        (said,) = started("/two")
+        assert said.startswith("cgroupRoot: pods were below /one/kubepods, and are below /two/kubepods now")
+    stand_in(root / "cgroup").remove(CgroupName.parse("/one/kubepods"))
+    assert started("/two") == []
+    (said,) = started("/one")
+    assert "pods were below /two/kubepods" in said

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nodealloc.agent import object_variables
+from nodealloc.agent import node_volumes, object_variables
+from nodealloc.errors import ConfigurationError
 from nodealloc.podlife import (
     ContainerConfigError,
     ContainerRunOptions,
@@ -17,6 +18,8 @@ from nodealloc.podlife import (
 )
 from nodealloc.podspec import Container, Pod, Variable, Volume, VolumeUse
 from nodealloc.runtime import PodReport
+from nodealloc.testing.devices import wait_until
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.volume_sources import FakeConfigSource, FakeTokens
 from nodealloc.testing.volumes import FakeMounter
 from nodealloc.volumes import SafeRoot, SubPaths
@@ -98,3 +101,23 @@ def test_a_part_that_cannot_be_bound_is_named(tmp_path: Path, caplog: pytest.Log
     assert str(caught.value) == 'failed to prepare subPath for volumeMount "d" of container "app"'
     assert "pod u, path 'logs' of volume d: " in caplog.text
     assert str(tmp_path) in caplog.text
+
+
+def test_who_mounts_is_given(tmp_path: Path) -> None:
+    """An agent without the right to mount, and a test, have their own; half of a machine is none."""
+    fake, pods = FakeMounter(str(tmp_path)), FakePods()
+    with pytest.raises(ConfigurationError, match="mounter and table, of one machine"):
+        node_volumes(tmp_path, pods, allocatable={}, mounter=fake)
+    manager = node_volumes(tmp_path, pods, allocatable={}, mounter=fake, table=fake)
+    app = Container(name="app", volumes=(VolumeUse(name="fast", path="/fast"),))
+    fast = Volume(name="fast", kind="emptyDir", spec={"medium": "Memory"})
+    pods.put(Pod(uid="u", name="web", containers=(app,), volumes=(fast,)))
+    manager.pods_changed()
+
+    def is_mounted() -> bool:
+        manager.reconcile()
+        return bool(fake.entries())
+
+    wait_until(is_mounted)
+    assert [one.target.rpartition("/")[2] for one in fake.entries()] == ["fast"]
+    manager.close(5.0)

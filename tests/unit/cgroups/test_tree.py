@@ -503,3 +503,29 @@ def test_a_cgroup_that_a_crash_left_half_made_is_completed(tmp_path: Path) -> No
     found = driver.read(CgroupName.of("kubepods", "podu1"))
     assert found is not None
     assert found.memory_bytes == 64 << 20
+
+
+@pytest.mark.parametrize("text", ["", "3", "x" * 100])
+def test_a_stand_in_with_another_mark_is_refused_or_made_anew(text: str, tmp_path: Path) -> None:
+    """A mark that was cut off as it was written made a tree of version 1 of it; another one too."""
+    stand_in(tmp_path)
+    mark = tmp_path / ".cgroup-stand-in"
+    mark.write_text(text)
+    if text:
+        with pytest.raises(ConfigurationError, match=r"\.cgroup-stand-in: expected 1 or 2"):
+            stand_in(tmp_path)
+    else:
+        assert stand_in(tmp_path).layout.kind == "v2"
+        assert mark.read_text() == "2"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_a_mark_that_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    """A pipe was waited for without end, and a device without end took all memory."""
+    mark = tmp_path / ".cgroup-stand-in"
+    if kind == "pipe":
+        os.mkfifo(mark)
+    else:
+        mark.symlink_to("/dev/zero")
+    with pytest.raises(OSError, match=r"no regular file: .*/\.cgroup-stand-in"):
+        stand_in(tmp_path)

@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from nodealloc._cli import main
-from nodealloc.checkpoint import KUBELET_FORMATS, FileStore, JsonCheckpoint, SqliteStore, inspect, row_key
+from nodealloc.checkpoint import (
+    KUBELET_FORMATS,
+    FileStore,
+    Identity,
+    JsonCheckpoint,
+    Since,
+    SqliteStore,
+    inspect,
+    row_key,
+    stored_identity,
+)
 
 
 @pytest.fixture
@@ -94,8 +104,54 @@ def test_convert_goes_round(node: Path, tmp_path: Path) -> None:
     for source, target, to in zip(steps, steps[1:], ("sqlite", "files", "kubelet"), strict=False):
         assert main(["checkpoint", "convert", str(source), str(target), "--to", to]) == 0
         assert main(["checkpoint", "verify", str(target)]) == 0
+    assert stored_identity(node) is None
     for name in ("cpu_manager_state", "memory_manager_state", "device-plugins/kubelet_internal_checkpoint"):
         assert (tmp_path / "back" / name).read_bytes() == (node / name).read_bytes()
+
+
+def test_a_file_that_is_too_large_is_not_read_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Looking at a folder took as much memory as the largest file in it has bytes."""
+    file = tmp_path / "cpu_manager_state"
+    with file.open("wb") as opened:
+        opened.truncate(1 << 40)
+    assert main(["checkpoint", "verify", str(tmp_path)]) == 1
+    assert "unreadable: more than 256 MiB are no checkpoint" in capsys.readouterr().out
+    (finding,) = inspect(file)
+    assert not finding.is_good
+
+
+def test_convert_keeps_who_wrote(tmp_path: Path) -> None:
+    """A reboot, or another machine, between the last commit and the first start there is told as one."""
+    formats = {"row.*": JsonCheckpoint.unmarshal}
+    then = Identity(boot_id="1", machine="a")
+    with FileStore(tmp_path / "files", formats, identity=then) as store:
+        store.commit({"row.1": JsonCheckpoint(kind="row", version=1, value=1)})
+    for source, target, to in (("files", "state.db", "sqlite"), ("state.db", "again", "files")):
+        command = ["checkpoint", "convert", str(tmp_path / source), str(tmp_path / target), "--to", to]
+        assert main(command) == 0
+        assert stored_identity(tmp_path / target) == then
+    later = Identity(boot_id="2", machine="a")
+    with FileStore(tmp_path / "again", formats, identity=later) as store:
+        assert store.read().since is Since.REBOOT
+        assert store.read().writer == then
+    (tmp_path / "again" / ".nodealloc.identity").write_bytes(b"torn")
+    assert stored_identity(tmp_path / "again") is None
+
+
+@pytest.mark.parametrize(("kind", "name"), [(FileStore, "files"), (SqliteStore, "state.db")])
+def test_convert_refuses_a_store_that_an_agent_has(
+    kind: type[FileStore | SqliteStore], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would go on granting, and whoever opened the copy would grant the same again."""
+    command = ["checkpoint", "convert", str(tmp_path / name), str(tmp_path / "copy")]
+    with kind(tmp_path / name, {"row.*": JsonCheckpoint.unmarshal}) as store:
+        store.commit({"row.1": JsonCheckpoint(kind="row", version=1, value=1)})
+        assert main(command) == 2
+        assert f"held by process {os.getpid()}; end it" in capsys.readouterr().err
+        assert not (tmp_path / "copy").exists()
+    assert main(command) == 0
 
 
 def test_convert_refuses_damage_and_full_targets(node: Path, tmp_path: Path) -> None:

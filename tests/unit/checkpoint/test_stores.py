@@ -356,7 +356,7 @@ def test_a_store_stays_where_it_was_opened(
 
 def test_a_file_without_end_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gap of a terabyte under a key takes neither the memory nor the start; no commit makes one."""
-    monkeypatch.setattr("nodealloc.checkpoint._directory._LARGEST", 1 << 20)
+    monkeypatch.setattr("nodealloc.checkpoint._directory.LARGEST", 1 << 20)
     with FileStore(tmp_path, FORMATS) as store:
         store.commit({"row.1": row(1)})
     with (tmp_path / "row.2").open("wb") as file:
@@ -548,26 +548,38 @@ def test_damage_that_cannot_be_moved_aside_is_still_settled(value: JsonCheckpoin
         assert store.read().get("row.1", JsonCheckpoint) == value
 
 
-def test_a_file_that_cannot_be_read_is_damage() -> None:
-    """A bad block under one key leaves the others readable."""
-    disk = SimulatedDisk({"row.1": row(1).marshal(), "row.2": row(2).marshal()})
-    reads: list[int] = []
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.EACCES])
+@pytest.mark.parametrize("step", ["open", "read"])
+def test_a_file_that_cannot_be_read_now_is_no_damage(step: str, code: int) -> None:
+    """It may be readable a second later: the start is refused, nothing is moved, and the next one has all."""
+    contents = {"row.1": row(1).marshal(), "row.2": row(2).marshal()}
+    disk = SimulatedDisk(contents)
+    shots = 0
 
-    def fault(number: int, name: str) -> InjectedFault | None:
-        if name == "read":
-            reads.append(number)
-            if len(reads) == 1:
-                return InjectedFault(code=errno.EIO)
-        return None
+    def fault(_: int, name: str) -> InjectedFault | None:
+        nonlocal shots
+        # The directory and the lock are opened first.
+        shots += name == step
+        return InjectedFault(code=code) if name == step and shots == (3 if step == "open" else 1) else None
 
-    with FileStore(disk.path, FORMATS, files=FaultyFiles(disk, fault)) as store:
-        contents = store.read()
-        assert [(entry.key, entry.reason) for entry in contents.damaged] == [
-            ("row.1", "unreadable: Input/output error")
-        ]
-        assert contents.values == {"row.2": row(2)}
+    with pytest.raises(StoreFailedError, match=r"row\.1: (open|read) failed") as refused:
+        FileStore(disk.path, FORMATS, files=FaultyFiles(disk, fault))
+    assert (refused.value.step, refused.value.code) == (step, code)
+    is_disk = code in {errno.EIO, errno.ESTALE}
+    assert ("rename it to .nodealloc.damaged-1.row.1" in str(refused.value)) is is_disk
     with FileStore(disk.path, FORMATS, files=disk) as store:
-        assert "reads well now" in store.read().damaged[0].reason
+        assert store.read().is_whole
+        assert store.read().values == {"row.1": row(1), "row.2": row(2)}
+
+
+def test_a_file_that_is_given_up_by_hand_is_told(tmp_path: Path) -> None:
+    """The name that a refusal tells of makes its key a damaged one, not one that never was."""
+    with FileStore(tmp_path, FORMATS) as store:
+        store.commit({"row.1": row(1), "row.2": row(2)})
+    (tmp_path / "row.1").rename(tmp_path / ".nodealloc.damaged-1.row.1")
+    with FileStore(tmp_path, FORMATS) as store:
+        assert [entry.key for entry in store.read().damaged] == ["row.1"]
+        assert store.read().values == {"row.2": row(2)}
 
 
 def test_thousands_of_damaged_keys_are_one_start(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 
 from nodealloc.cpuset import (
     AffinityWriter,
+    CgroupV1Writer,
     CgroupV2Writer,
+    CPUSet,
+    CpusetBusyError,
     CpusetWriteError,
     TargetGoneError,
     process_target,
@@ -61,3 +65,40 @@ def test_a_number_that_was_given_to_another_process_is_gone(tmp_path: Path) -> N
         stat.write_text(content)
         with pytest.raises(TargetGoneError):
             writer.read(target)
+
+
+@pytest.mark.parametrize("kind", [CgroupV1Writer, CgroupV2Writer, AffinityWriter])
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_what_the_system_does_not_give_now_is_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[CgroupV1Writer | AffinityWriter]
+) -> None:
+    """A shortage passes: it is to be tried again, as the port promises, and no target counts as gone."""
+    writer = AffinityWriter() if kind is AffinityWriter else kind(tmp_path)
+
+    def fail(self: object, *_: object, **__: object) -> str:
+        raise OSError(number, os.strerror(number), str(self))
+
+    for name in ("read_text", "iterdir"):
+        monkeypatch.setattr(Path, name, fail)
+    for module in ("open", "listdir", "scandir"):
+        monkeypatch.setattr(os, module, fail)
+    with pytest.raises(CpusetBusyError, match=os.strerror(number)):
+        writer.read(str(os.getpid()))
+
+
+@pytest.mark.parametrize("at", ["target", "root"])
+def test_a_target_that_cannot_be_looked_for_now_is_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Whether it is there is asked once its file is not; that question may fail, too."""
+    folder = tmp_path / "target" if at == "target" else tmp_path
+    real = Path.stat
+
+    def fail(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if self == folder:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(self))
+        return real(self, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", fail)
+    with pytest.raises(CpusetBusyError, match="Input/output error"):
+        CgroupV2Writer(tmp_path).write("target", CPUSet.of(0), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -17,7 +18,7 @@ import grpc
 import pytest
 
 from nodealloc._proto import runtime_v1_pb2 as wire
-from nodealloc.cpuset import CPUSet, CpusetWriteError, TargetGoneError
+from nodealloc.cpuset import CPUSet, CpusetBusyError, CpusetWriteError, TargetGoneError
 from nodealloc.cri import (
     CriCpusetWriter,
     CriDeadlines,
@@ -830,6 +831,21 @@ def test_cpusets_go_through_the_runtime(peer: Peer, runtime: CriRuntime, tmp_pat
         peer.answers = {"ContainerStatus": broken}
         with pytest.raises(CpusetWriteError, match="no JSON"):
             writer.read("c")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_a_process_that_cannot_be_read_now_is_not_gone(
+    peer: Peer, runtime: CriRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Whoever is told that a target is gone never confines it again, though its process runs."""
+
+    def fail(self: Path, **_: str) -> str:
+        raise OSError(number, os.strerror(number), str(self))
+
+    peer.answers = {"ContainerStatus": notes("", pid=7)}
+    monkeypatch.setattr(Path, "read_text", fail)
+    with pytest.raises(CpusetBusyError, match=rf"proc/7/status: {os.strerror(number)}"):
+        CriCpusetWriter(runtime, proc=tmp_path / "proc").read("c")
 
 
 @pytest.mark.parametrize(

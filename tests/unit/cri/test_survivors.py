@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+from nodealloc._procfs import ProcessStat, stat_of
 from nodealloc.cri._survivors import Survivors, ticks_now
 from tests.deep_tree import deepened
 
@@ -125,3 +127,28 @@ def test_what_has_ended_is_forgotten_though_nobody_counts(box: Box) -> None:
         box.end(110 + number)
     box.left()
     assert box.survivors._found == {}
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_a_process_that_cannot_be_read_now_is_not_taken_for_ended(
+    box: Box, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A shortage of descriptors forgot for good what lives on, and counted too few of a new command."""
+    fails = True
+
+    def fail(pid: int, /, *, proc: Path) -> ProcessStat:
+        if fails and pid == 111:
+            raise OSError(number, os.strerror(number))
+        return stat_of(pid, proc=proc)
+
+    box.add(111, FIRST, 110, 205)
+    monkeypatch.setattr("nodealloc.cri._survivors.stat_of", fail)
+    assert box.left() is None
+    fails = False
+    assert box.left() == 1
+    fails = True
+    assert dict(box.survivors.counts()) == {"c": 1}
+    fails = False
+    assert dict(box.survivors.counts()) == {"c": 1}
+    box.end(111)
+    assert dict(box.survivors.counts()) == {}

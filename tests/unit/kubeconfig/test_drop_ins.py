@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,53 @@ def test_a_folder_of_drop_ins_that_is_not_there_is_named(tmp_path: Path) -> None
     """A kubelet does not start without it."""
     with pytest.raises(DecodeError, match=r"absent: cannot be listed: .*; name a folder of \*\.conf files"):
         read_kubelet_config(write(tmp_path / "kubelet.yaml"), drop_ins=tmp_path / "absent")
+
+
+def test_values_of_a_real_node_that_nothing_acts_upon_are_left_out_and_told() -> None:
+    """Installers write them into each kubelet's file: whoever takes one over had to edit it first."""
+    told: list[Fault] = []
+    gates = {"RotateKubeletServerCertificate": True, "MemoryQoS": True, "GracefulNodeShutdown": False}
+    said = {
+        "failSwapOn": True,
+        "registerNode": True,
+        "imageGCHighThresholdPercent": 85,
+        "featureGates": gates,
+        "maxPods": 20,
+    }
+    with pytest.raises(DecodeError, match="4 faults"):
+        kubelet_config(said)
+    config = kubelet_config(said, unread=told.append)
+    assert [fault.path for fault in told] == [
+        "$.failSwapOn",
+        "$.registerNode",
+        "$.imageGCHighThresholdPercent",
+        "$.featureGates.RotateKubeletServerCertificate",
+    ]
+    assert "is 85, which nothing here acts upon" in told[2].reason
+    left = {"maxPods": 20, "featureGates": {"MemoryQoS": True, "GracefulNodeShutdown": False}}
+    assert config == kubelet_config(left)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"failSwapOn": "yes"},
+        {"failSwapOn": 1},
+        {"imageGCHighThresholdPercent": 101},
+        {"imageGCHighThresholdPercent": -1},
+        {"imageGCHighThresholdPercent": True},
+        {"featureGates": {"Other": "true"}},
+        {"featureGates": ["Other"]},
+        {"cgroupsPerQOS": False},
+        {"cgroupDriver": "other"},
+        {"memorySwap": {"swapBehavior": "UnlimitedSwap"}},
+    ],
+)
+def test_a_value_that_changes_what_pods_get_or_is_none_is_a_fault_all_the_same(
+    said: Mapping[str, object],
+) -> None:
+    """Nothing that a kubelet would refuse, and nothing that confines pods otherwise, is left out."""
+    told: list[Fault] = []
+    with pytest.raises(DecodeError):
+        kubelet_config(said, unread=told.append)
+    assert told == []

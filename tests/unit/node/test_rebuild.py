@@ -174,6 +174,60 @@ def test_a_kubelets_node_is_taken_over(vectors: Path) -> None:
     assert holdings(later.snapshot) == holdings(node.snapshot)
 
 
+def test_a_device_of_two_pods_is_told_where_it_is_taken_over() -> None:
+    """A kubelet lets both keep it and says nothing; here both keep it, and whoever reads the report knows."""
+    gpu = "example.com/gpu"
+    entries = (
+        PodDevices(pod_uid="one", container_name="a", resource_name=gpu, device_ids={0: ("g0", "g1")}),
+        PodDevices(pod_uid="two", container_name="b", resource_name=gpu, device_ids={0: ("g1",)}),
+        PodDevices(pod_uid="two", container_name="init", resource_name=gpu, device_ids={0: ("g1",)}),
+    )
+    store = MemoryStore(
+        FORMATS, data={DEVICE_STATE: DeviceManagerState(pod_device_entries=entries).marshal()}
+    )
+    start = Snapshot.of(machine_from_text("4 cores"), allocators=(DeviceAllocator(),))
+    node = NodeAllocator(start, store)
+    report = node.start()
+    assert set(report.kept) == {"one", "two"}
+    told = f"{gpu} g1 is held by one/a, two/b, two/init at once: all keep it, and nobody else gets it; "
+    assert report.notes == (f"{told}end all of these pods but one",)
+    again = NodeAllocator(start, MemoryStore(FORMATS, data=store.data())).start()
+    assert again.notes == report.notes
+    node.release("two")
+    assert NodeAllocator(start, MemoryStore(FORMATS, data=store.data())).start().notes == ()
+
+
+def test_cpus_that_a_kubelet_wrote_down_twice_are_told() -> None:
+    """A kubelet would not start on this file; here the pod keeps its CPUs alone, and the report says so."""
+    file = CpuManagerState(
+        policy_name="static",
+        default_cpuset="0,2-3",
+        entries={"one": {"a": "1-2"}, "two": {"b": "3"}},
+    )
+    store = MemoryStore(FORMATS, data={CPU_STATE: file.marshal()})
+    machine = machine_from_text("4 cores")
+    cpus = CpuAllocator.of(machine, reserved=CPUSet.of(0))
+    node = NodeAllocator(Snapshot.of(machine, allocators=(cpus,)), store)
+    report = node.start()
+    told = "stand in defaultCpuSet, too, on which a kubelet does not start"
+    assert [note.partition(": they are its own")[0] for note in report.notes] == [
+        f"cpu_manager_state: CPUs 2 of one/a {told}",
+        f"cpu_manager_state: CPUs 3 of two/b {told}",
+    ]
+    assert report.kept == ("one", "two")
+
+
+@pytest.mark.parametrize(("uid", "words"), [("", "needs a name"), ("x" * 300, "at most 200 are allowed")])
+def test_a_pod_that_nothing_can_be_kept_of_is_told_at_the_start(uid: str, words: str) -> None:
+    """It was taken over, and each commit from then on was refused, whoever asked for something."""
+    file = CpuManagerState(policy_name="static", default_cpuset="0,3", entries={uid: {"a": "1-2"}})
+    node = NodeAllocator(empty(), MemoryStore(FORMATS, data={CPU_STATE: file.marshal()}))
+    (damaged,) = node.start().damaged
+    assert damaged.key == CPU_STATE
+    assert damaged.reason.startswith("a pod in it has a uid that nothing can be kept under: ")
+    assert words in damaged.reason
+
+
 @pytest.mark.parametrize("kind", ["cpu_manager_state", "memory_manager_state", "kubelet_internal_checkpoint"])
 def test_every_recorded_file_is_taken_over_or_reported(kind: str, vectors: Path) -> None:
     """Files of other machines end in a report, never in an exception."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +108,37 @@ def test_what_waits_to_be_told_is_told_some_day() -> None:
     """No end of waiting is no time to wait."""
     with pytest.raises(ConfigurationError, match=r"TellingOptions\.gather_s: expected seconds that pass"):
         TellingOptions(gather_s=math.inf)
+
+
+def test_a_folder_that_cannot_be_had_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a read-only disk, or with a folder in a file's place, the bare error of the system came."""
+    (tmp_path / ".x.new").mkdir()
+    with pytest.raises(ConfigurationError, match=r"/\.x\.new: Is a directory; name one that can be"):
+        FolderSink(tmp_path)
+
+    def fail(self: Path, **_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", fail)
+    with pytest.raises(ConfigurationError, match=r"/status: Read-only file system; name one"):
+        FolderSink(tmp_path / "status")
+
+
+def test_a_flush_that_fails_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system does not say of what."""
+    sink = FolderSink(tmp_path)
+    real = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=str(tmp_path)) as caught:
+        sink.told("u", PodStatus())
+    assert caught.value.errno == errno.EIO
+    with pytest.raises(OSError, match=str(tmp_path)):
+        sink.gone("u")
