@@ -20,7 +20,8 @@ from nodealloc.podlife._look import Decided, Look, StartFailure, later
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._record import PodRecord
-from nodealloc.runtime import RunState
+from nodealloc.podspec import is_static
+from nodealloc.runtime import Exit, RunState
 
 __all__ = ["at_its_pace"]
 
@@ -130,7 +131,7 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
         edition=record.edition,
         failures=record.failures,
         attempts=record.attempts,
-        shown=_shown(record.look, observed),
+        shown=_shown(record, observed),
         listed_s=listed_s,
     )
     # What the look before stopped to start again, and could not start, ended like any other.
@@ -138,14 +139,33 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
     return record.but(look=look, failures=Frozen[str, StartFailure](), owed=nothing, owed_here=nothing)
 
 
-def _shown(before: Look | None, observed: Observed) -> Mapping[str, bool]:
+def _shown(record: PodRecord, observed: Observed) -> Mapping[str, bool]:
     """Of what is gone what the look before knew; of all else the newest instance."""
     newest = {
-        one.record.name: isinstance(one.exit, Exited) and one.exit.code == 0
+        one.record.name: _succeeded(one.exit)
         for one in reversed(observed.report.containers)
         if one.record.state is not RunState.CREATED
     }
-    return Frozen[str, bool](newest if before is None else {**before.shown, **newest})
+    before = record.look.shown if record.look is not None else _told_before(record, observed)
+    return Frozen[str, bool]({**before, **newest})
+
+
+def _told_before(record: PodRecord, observed: Observed) -> Mapping[str, bool]:
+    """What an agent before this one told of containers: a kubelet reads it back from an API server.
+
+    Of a static pod nobody tells it.
+    """
+    if is_static(record.pod):
+        return {}
+    ends = observed.ends_by_id
+    return {
+        name: one.container_id in ends and _succeeded(ends[one.container_id].exit)
+        for name, one in record.begun.items()
+    }
+
+
+def _succeeded(how: Exit | None) -> bool:
+    return isinstance(how, Exited) and how.code == 0
 
 
 def _acts(answer: Next) -> bool:
