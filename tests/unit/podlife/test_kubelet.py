@@ -235,6 +235,21 @@ def test_a_sandbox_that_died_is_ended_before_the_next_is_made() -> None:
     ]
 
 
+def test_init_containers_are_removed_once_their_sandbox_was_stopped() -> None:
+    """A kubelet ends all of the pod before it clears away what runs anew in the next sandbox."""
+    node = Node(rules=KUBELET)
+    node.lives.put(pod(init_containers=(Container(name="first", image="busybox"),)))
+    node.after(2)
+    node.exit("first")
+    node.after(3)
+    assert node.running() == ["app#0"]
+    before = len(node.calls())
+    node.runtime.stop_sandbox("sandbox-1")
+    node.after(3)
+    calls = [one.partition(" ")[0] for one in node.calls()[before + 1 :]]
+    assert calls[: calls.index("run_sandbox")] == ["stop_sandbox", "remove_container"]
+
+
 def test_what_is_left_of_a_pod_that_is_gone() -> None:
     """Nothing; a kubelet leaves containers and sandboxes there, and forgets the pod when it looks next."""
     right, kubelet = Node(), Node(rules=KUBELET)
