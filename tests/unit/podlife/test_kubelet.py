@@ -889,6 +889,41 @@ def test_what_is_told_first_after_the_agents_start(rules: Rules, deleted: str) -
 
 
 @pytest.mark.parametrize(
+    ("rules", "meanwhile"),
+    [
+        (RIGHT, {"side": ["0 running"], "app": ["0 exited"]}),
+        (KUBELET, {"side": ["0 running"], "app": ["0 running"]}),
+    ],
+)
+@pytest.mark.parametrize("starts_anew", [False, True])
+def test_what_is_told_while_a_pod_ends(
+    rules: Rules, meanwhile: dict[str, list[str]], *, starts_anew: bool
+) -> None:
+    """As it happens; by a kubelet's rules once all of it has ended, also after the agent's start."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    web = pod(init_containers=(Container(name="side", image="busybox", restartable=True),))
+    going = attrs.evolve(web, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=30)
+    node.lives.put(web)
+    node.after(4)
+    assert node.running() == ["side#0", "app#0"]
+    if starts_anew:
+        node.kill_agent()
+    node.executor.held.add("stop")
+    node.lives.put(going)
+    node.lives.heard()
+    node.after(2)
+    node.executor.parked.pop(0)()
+    node.after(3)
+    assert node.running() == ["side#0"]
+    assert states(node) == meanwhile
+    node.executor.parked.pop(0)()
+    node.executor.held.clear()
+    node.after(3)
+    assert states(node) == {"side": ["0 exited"], "app": ["0 exited"]}
+
+
+@pytest.mark.parametrize(
     ("rules", "source", "grace_s"), [(RIGHT, "api", 8), (KUBELET, "api", 2), (KUBELET, "file", 8)]
 )
 def test_how_long_a_pod_has_that_its_source_has_no_more(rules: Rules, source: str, grace_s: int) -> None:
