@@ -96,6 +96,8 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
     failures, attempts = (
         (record.failures, record.attempts) if look is None else (look.failures, look.attempts)
     )
+    if record.ending is not None and record.ending.kind is not EndingKind.COMPLETED:
+        failures = record.failures  # it is looked at once more, as somebody ends it
     known = _with_lost(record, known)
     return PodFacts(
         pod=record.pod,
