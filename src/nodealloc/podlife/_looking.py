@@ -14,16 +14,17 @@ from typing import Final, Protocol
 import attrs
 
 from nodealloc._frozen import Frozen
-from nodealloc.podfacts import Exited
+from nodealloc.podfacts import Exited, LifeState
 from nodealloc.podlife._details import Prune, Resize
 from nodealloc.podlife._look import Decided, Look, StartFailure, later
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._record import PodRecord
+from nodealloc.podlife._rules import Rules
 from nodealloc.podspec import is_static
 from nodealloc.runtime import Exit, RunState
 
-__all__ = ["at_its_pace"]
+__all__ = ["at_its_pace", "at_rest", "hears_again_s"]
 
 
 class Deciding(Protocol):
@@ -50,8 +51,8 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
         answer = decide(record, tries_again=False)
         if _acts(answer):
             return _decided(answer)
-        look = attrs.evolve(look, acts=False, rests_s=now_s)
-        record = answer.record.but(look=look)
+        record = at_rest(answer.record.but(look=look), now_s)
+        look = record.look
     if look is not None and look.edition == record.edition and now_s < _known_again_s(look):
         return _until_listed(record, look, decide, now_s)
     is_news = look is None or look.edition != record.edition or _is_seen(look, observed, now_s)
@@ -66,6 +67,21 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
     if taken is None or not _acts(answer):
         return _waiting(answer, now_s)
     return _decided(attrs.evolve(answer, record=answer.record.but(look=attrs.evolve(taken, acts=True))))
+
+
+def at_rest(record: PodRecord, now_s: float, /) -> PodRecord:
+    """What the last look led to is done."""
+    look = record.look
+    return record if look is None else record.but(look=attrs.evolve(look, acts=False, rests_s=now_s))
+
+
+def hears_again_s(record: PodRecord, rules: Rules, /) -> float | None:
+    """From when an edit or an end counts by a kubelet's rules: a listing has to show all that was done.
+
+    None where nothing was, or for right away.
+    """
+    is_looked_at = not rules.tells_meanwhile and record.life is LifeState.SYNCING
+    return _known_again_s(record.look) if is_looked_at and record.look is not None else None
 
 
 def _until_listed(record: PodRecord, look: Look, decide: Deciding, now_s: float) -> Next:
