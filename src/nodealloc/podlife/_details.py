@@ -145,7 +145,7 @@ class Pull:
 class RunSandbox:
     """A sandbox that is made, after those `before` it were ended for good, with their network.
 
-    The records of containers that it `purges` go first.
+    The records of containers that it `purges` go after that.
     """
 
     attempt: int

@@ -25,7 +25,7 @@ from nodealloc.podlife._going_on import goes_on, is_at_work
 from nodealloc.podlife._heeding import answered, looked_after, spared
 from nodealloc.podlife._life import LifeEvent
 from nodealloc.podlife._look import later
-from nodealloc.podlife._looking import Deciding, at_its_pace
+from nodealloc.podlife._looking import Deciding, at_its_pace, at_rest, hears_again_s
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed, observe
 from nodealloc.podlife._performing import Performer
@@ -160,11 +160,16 @@ class Lives:
 
     def _going_on(self, record: PodRecord, want: PodWanted, observed: Observed, view: PodView) -> Next | None:
         """What a kubelet does before it hears that a pod is to be another, or to end; None for nothing."""
-        if not is_at_work(record, self._rules) or (record.pod is want.pod and not reasons_to_end(want)):
+        if record.pod is want.pod and not reasons_to_end(want):
             return None
-        answer = self._deciding(observed, view)(record, tries_again=False)
-        left = goes_on(answer.steps, record, observed, view.running, now_s=view.now_s, policy=self._policy)
-        return answer if left else None
+        now_s = view.now_s
+        if is_at_work(record, self._rules):
+            answer = self._deciding(observed, view)(record, tries_again=False)
+            if goes_on(answer.steps, record, observed, view.running, now_s=now_s, policy=self._policy):
+                return answer
+            record = at_rest(record, now_s)
+        until_s = hears_again_s(record, self._rules)
+        return None if until_s is None or now_s >= until_s else Next(record=record, again_at_s=until_s)
 
     def _edits_wait(self, record: PodRecord, want: PodWanted) -> bool:
         """Whether what runs goes on as it is until another form's parts are ready; a kubelet acts at once."""

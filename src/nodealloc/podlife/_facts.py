@@ -96,6 +96,8 @@ def facts_of(record: PodRecord, known: PodKnown | None, /) -> PodFacts:
     failures, attempts = (
         (record.failures, record.attempts) if look is None else (look.failures, look.attempts)
     )
+    if record.ending is not None and record.ending.kind is not EndingKind.COMPLETED:
+        failures = record.failures  # it is looked at once more, as somebody ends it
     known = _with_lost(record, known)
     return PodFacts(
         pod=record.pod,
@@ -130,7 +132,8 @@ def _with_lost(record: PodRecord, known: PodKnown | None) -> PodKnown | None:
 def _as_looked_at(now: PodFacts, before: PodFacts | None) -> PodFacts:
     """As somebody tells of it who looks at it now and then."""
     is_new = before is None or before.looks != now.looks or before.life is not now.life
-    if before is not None and not is_new and before.looks:
+    # One that ended as its agent started is looked at as that begins, and once all of it has ended.
+    if before is not None and not is_new and (before.looks or before.life is LifeState.TERMINATING):
         return attrs.evolve(now, known=before.known, containers=before.containers)
     report = now.report
     if now.known is None or report is None:

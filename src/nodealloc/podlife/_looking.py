@@ -14,15 +14,17 @@ from typing import Final, Protocol
 import attrs
 
 from nodealloc._frozen import Frozen
-from nodealloc.podfacts import Exited
+from nodealloc.podfacts import Exited, LifeState
 from nodealloc.podlife._details import Prune, Resize
 from nodealloc.podlife._look import Decided, Look, StartFailure, later
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._record import PodRecord
-from nodealloc.runtime import RunState
+from nodealloc.podlife._rules import Rules
+from nodealloc.podspec import is_static
+from nodealloc.runtime import Exit, RunState
 
-__all__ = ["at_its_pace"]
+__all__ = ["at_its_pace", "at_rest", "hears_again_s"]
 
 
 class Deciding(Protocol):
@@ -49,8 +51,8 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
         answer = decide(record, tries_again=False)
         if _acts(answer):
             return _decided(answer)
-        look = attrs.evolve(look, acts=False, rests_s=now_s)
-        record = answer.record.but(look=look)
+        record = at_rest(answer.record.but(look=look), now_s)
+        look = record.look
     if look is not None and look.edition == record.edition and now_s < _known_again_s(look):
         return _until_listed(record, look, decide, now_s)
     is_news = look is None or look.edition != record.edition or _is_seen(look, observed, now_s)
@@ -65,6 +67,21 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
     if taken is None or not _acts(answer):
         return _waiting(answer, now_s)
     return _decided(attrs.evolve(answer, record=answer.record.but(look=attrs.evolve(taken, acts=True))))
+
+
+def at_rest(record: PodRecord, now_s: float, /) -> PodRecord:
+    """What the last look led to is done."""
+    look = record.look
+    return record if look is None else record.but(look=attrs.evolve(look, acts=False, rests_s=now_s))
+
+
+def hears_again_s(record: PodRecord, rules: Rules, /) -> float | None:
+    """From when an edit or an end counts by a kubelet's rules: a listing has to show all that was done.
+
+    None where nothing was, or for right away.
+    """
+    is_looked_at = not rules.tells_meanwhile and record.life is LifeState.SYNCING
+    return _known_again_s(record.look) if is_looked_at and record.look is not None else None
 
 
 def _until_listed(record: PodRecord, look: Look, decide: Deciding, now_s: float) -> Next:
@@ -130,7 +147,7 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
         edition=record.edition,
         failures=record.failures,
         attempts=record.attempts,
-        shown=_shown(record.look, observed),
+        shown=_shown(record, observed),
         listed_s=listed_s,
     )
     # What the look before stopped to start again, and could not start, ended like any other.
@@ -138,14 +155,33 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
     return record.but(look=look, failures=Frozen[str, StartFailure](), owed=nothing, owed_here=nothing)
 
 
-def _shown(before: Look | None, observed: Observed) -> Mapping[str, bool]:
+def _shown(record: PodRecord, observed: Observed) -> Mapping[str, bool]:
     """Of what is gone what the look before knew; of all else the newest instance."""
     newest = {
-        one.record.name: isinstance(one.exit, Exited) and one.exit.code == 0
+        one.record.name: _succeeded(one.exit)
         for one in reversed(observed.report.containers)
         if one.record.state is not RunState.CREATED
     }
-    return Frozen[str, bool](newest if before is None else {**before.shown, **newest})
+    before = record.look.shown if record.look is not None else _told_before(record, observed)
+    return Frozen[str, bool]({**before, **newest})
+
+
+def _told_before(record: PodRecord, observed: Observed) -> Mapping[str, bool]:
+    """What an agent before this one told of containers: a kubelet reads it back from an API server.
+
+    Of a static pod nobody tells it.
+    """
+    if is_static(record.pod):
+        return {}
+    ends = observed.ends_by_id
+    return {
+        name: one.container_id in ends and _succeeded(ends[one.container_id].exit)
+        for name, one in record.begun.items()
+    }
+
+
+def _succeeded(how: Exit | None) -> bool:
+    return isinstance(how, Exited) and how.code == 0
 
 
 def _acts(answer: Next) -> bool:

@@ -271,12 +271,12 @@ class Performer:
 
     def _run_sandbox(self, record: PodRecord, detail: RunSandbox, cancel: Cancel) -> Acted:
         config = self._configuring.sandbox(record.pod, detail.attempt, record.provided)
-        for one in detail.purges:
-            with contextlib.suppress(NoSuchRecordError):
-                self._runtime.remove_container(one)
         for one in detail.before:
             with contextlib.suppress(NoSuchRecordError):
                 self._runtime.stop_sandbox(one)
+        for one in detail.purges:
+            with contextlib.suppress(NoSuchRecordError):
+                self._runtime.remove_container(one)
         if cancel.is_set():
             raise CancelledError
         return Acted(listing=0, id=made_id("run_sandbox", self._runtime.run_sandbox(config)))

@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 from nodealloc import _attrs as attrs
 from nodealloc._frozen import Frozen
 from nodealloc.dsw_asw import Clock, Driven, Executor, Passing, Running, Summary
-from nodealloc.podfacts import PodEvent
+from nodealloc.podfacts import LifeState, PodEvent
 from nodealloc.probes._asks import Ask, Heards, asks_of, tally_of
 from nodealloc.probes._batching import Batching
 from nodealloc.probes._budget import Budget
@@ -288,6 +288,8 @@ class Asker(Driven, Passing, Generic[Seen]):
                 has_started=ask.has_started,
             )
         looked = look(line.tally, ask.asking, instance, life=ask.life, now_s=at_s, rules=self._rules)
+        if ask.life is LifeState.TERMINATING and ask.asking.kind.kills:
+            return looked.next  # nobody asks it any more, nor is anything made up for it
         line.tally = looked.tally
         for verdict in looked.told:
             self._say(line, verdict)

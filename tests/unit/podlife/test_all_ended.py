@@ -128,3 +128,46 @@ def test_an_init_container_that_ran_and_is_removed_by_somebody_has_failed(
     node.after(6)
     assert (node.life() is LifeState.FINISHED) is (not running)
     assert node.running() == running
+
+
+@pytest.mark.parametrize(
+    ("policy", "annotations", "running"),
+    [
+        (RestartPolicy.NEVER, {}, []),
+        (RestartPolicy.ON_FAILURE, {}, ["app#1"]),
+        (RestartPolicy.NEVER, {"kubernetes.io/config.source": "file"}, ["app#1"]),
+    ],
+)
+def test_a_container_that_somebody_removed_while_no_agent_ran(
+    policy: RestartPolicy, annotations: dict[str, str], running: list[str]
+) -> None:
+    """A kubelet reads back from the API server that it ran; of a static pod nobody tells it."""
+    node = Node(rules=KUBELET)
+    node.lives.heard()
+    node.lives.put(pod(policy=policy, annotations=annotations))
+    node.after(4)
+    node.runtime.lose_records(node.id_of("app"))
+    node.kill_agent()
+    node.lives.put(pod(policy=policy, annotations=annotations))
+    node.lives.heard()
+    node.after(6)
+    assert node.running() == running
+    assert (node.life() is LifeState.FINISHED) is (not running)
+
+
+def test_a_container_that_succeeded_and_went_while_no_agent_ran() -> None:
+    """It was told to have succeeded, and so has its pod."""
+    node = Node(rules=KUBELET)
+    both = (Container(name="app", image="busybox"), Container(name="other", image="busybox"))
+    node.lives.put(pod(containers=both, policy=RestartPolicy.ON_FAILURE))
+    node.after(4)
+    node.exit("app")
+    node.after(3)
+    node.runtime.lose_records(node.id_of("app"))
+    node.exit("other")
+    node.kill_agent()
+    node.lives.put(pod(containers=both, policy=RestartPolicy.ON_FAILURE))
+    node.lives.heard()
+    node.after(4)
+    assert node.life() is LifeState.FINISHED
+    assert [one.record.attempt for one in node.containers()] == [0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import pytest
 
@@ -30,9 +32,9 @@ def stopping(rules: Rules, *, grace_s: int = 20) -> Node:
     return node
 
 
-def go_on(node: Node) -> None:
-    """Let calls that hang go on, and no later ones hang."""
-    node.executor.held.clear()
+def go_on(node: Node, *held: str) -> None:
+    """Let calls that hang go on, and no later ones hang but these."""
+    node.executor.held = set(held)
     parked, node.executor.parked = node.executor.parked, []
     for one in parked:
         one()
@@ -95,6 +97,33 @@ def test_a_pod_that_goes_while_a_hook_runs(rules: Rules, begun: list[str]) -> No
     assert node.running() == []
 
 
+@pytest.mark.parametrize("is_edit", [False, True])
+def test_what_is_told_as_what_was_begun_is_done(*, is_edit: bool) -> None:
+    """A kubelet waits for a listing that shows all of it, before it ends the pod or makes it another."""
+    one = Container(name="one", image="busybox", lifecycle=Lifecycle(post_start=HANDLER))
+    two = Container(name="two", image="busybox")
+    node = Node(rules=KUBELET)
+    node.lives.heard()
+    node.executor.held.add("post-start")
+    node.lives.put(pod(containers=(one, two)))
+    node.after(3)
+    if is_edit:
+        node.lives.put(pod(containers=(one, attrs.evolve(two, image="other"))))
+    else:
+        _delete(node, 15, (one, two))
+    node.after(2)
+    go_on(node, "stop")
+    told: list[list[str]] = []
+    for _ in range(8):
+        node.after(0.25)
+        facts = node.lives.facts.get("u")
+        report = facts.report if facts else None
+        told.append([one.record.name for one in report.containers] if report else [])
+    assert told[-1] == ["two", "one"]
+    assert ["one"] not in told
+    assert node.executor.parked != []
+
+
 @pytest.mark.parametrize(("rules", "count"), [(RIGHT, 2), (KUBELET, 3)])
 def test_a_pod_that_is_edited_while_a_container_is_stopped(rules: Rules, count: int) -> None:
     """What starts next is made from what is wanted now; with a kubelet from what was wanted as it looked."""
@@ -116,7 +145,7 @@ def test_a_second_deletion_with_less_time(rules: Rules, left_s: float) -> None:
     node.lives.heard()
     node.executor.held.add("stop")
     node.lives.put(pod())
-    node.after(1)
+    node.after(3)
     began_s = node.clock.monotonic_s()
     _delete(node, 15)
     node.after(2)
@@ -128,8 +157,9 @@ def test_a_second_deletion_with_less_time(rules: Rules, left_s: float) -> None:
     assert deadline_s - (asked_s if rules is RIGHT else began_s) == pytest.approx(left_s, abs=0.5)
 
 
-def _delete(node: Node, grace_s: int) -> None:
+def _delete(node: Node, grace_s: int, containers: Sequence[Container] = ()) -> None:
+    before = pod(containers=containers) if containers else pod()
     deleted: Pod = attrs.evolve(
-        pod(), deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=grace_s
+        before, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=grace_s
     )
     node.lives.put(deleted)

@@ -235,6 +235,21 @@ def test_a_sandbox_that_died_is_ended_before_the_next_is_made() -> None:
     ]
 
 
+def test_init_containers_are_removed_once_their_sandbox_was_stopped() -> None:
+    """A kubelet ends all of the pod before it clears away what runs anew in the next sandbox."""
+    node = Node(rules=KUBELET)
+    node.lives.put(pod(init_containers=(Container(name="first", image="busybox"),)))
+    node.after(2)
+    node.exit("first")
+    node.after(3)
+    assert node.running() == ["app#0"]
+    before = len(node.calls())
+    node.runtime.stop_sandbox("sandbox-1")
+    node.after(3)
+    calls = [one.partition(" ")[0] for one in node.calls()[before + 1 :]]
+    assert calls[: calls.index("run_sandbox")] == ["stop_sandbox", "remove_container"]
+
+
 def test_what_is_left_of_a_pod_that_is_gone() -> None:
     """Nothing; a kubelet leaves containers and sandboxes there, and forgets the pod when it looks next."""
     right, kubelet = Node(), Node(rules=KUBELET)
@@ -871,6 +886,41 @@ def test_what_is_told_first_after_the_agents_start(rules: Rules, deleted: str) -
         node.executor.run_all()
     assert seen
     assert all(one == ["running"] for one in seen)
+
+
+@pytest.mark.parametrize(
+    ("rules", "meanwhile"),
+    [
+        (RIGHT, {"side": ["0 running"], "app": ["0 exited"]}),
+        (KUBELET, {"side": ["0 running"], "app": ["0 running"]}),
+    ],
+)
+@pytest.mark.parametrize("starts_anew", [False, True])
+def test_what_is_told_while_a_pod_ends(
+    rules: Rules, meanwhile: dict[str, list[str]], *, starts_anew: bool
+) -> None:
+    """As it happens; by a kubelet's rules once all of it has ended, also after the agent's start."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    web = pod(init_containers=(Container(name="side", image="busybox", restartable=True),))
+    going = attrs.evolve(web, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=30)
+    node.lives.put(web)
+    node.after(4)
+    assert node.running() == ["side#0", "app#0"]
+    if starts_anew:
+        node.kill_agent()
+    node.executor.held.add("stop")
+    node.lives.put(going)
+    node.lives.heard()
+    node.after(2)
+    node.executor.parked.pop(0)()
+    node.after(3)
+    assert node.running() == ["side#0"]
+    assert states(node) == meanwhile
+    node.executor.parked.pop(0)()
+    node.executor.held.clear()
+    node.after(3)
+    assert states(node) == {"side": ["0 exited"], "app": ["0 exited"]}
 
 
 @pytest.mark.parametrize(

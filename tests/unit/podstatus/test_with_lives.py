@@ -19,10 +19,11 @@ from nodealloc.podfacts import (
     PodPhase,
     PodStatus,
 )
+from nodealloc.podlife import KUBELET, EndingKind, LifePolicy
 from nodealloc.podlife import Ending as LifeEnding
-from nodealloc.podlife import EndingKind, LifePolicy
 from nodealloc.podlife._ports import LifeTold
 from nodealloc.podspec import Container, RestartPolicy
+from nodealloc.podstatus import KUBELET as KUBELET_STATUS
 from nodealloc.podstatus import (
     STATUS_ROWS,
     Observed,
@@ -32,6 +33,7 @@ from nodealloc.podstatus import (
     observed_of,
     told_from_checkpoint,
 )
+from nodealloc.podstatus import Rules as StatusRules
 from nodealloc.podstatus._next_tries import NextTries
 from nodealloc.testing.podstatus import FakeSink
 from tests.unit.podlife_node import Node, Verdicts, pod
@@ -48,9 +50,10 @@ class TellingNode(Node):
 
     told_world: World[str, Told] | None = None
 
-    def __init__(self, *, policy: LifePolicy | None = None) -> None:
+    def __init__(self, *, policy: LifePolicy | None = None, is_kubelet: bool = False) -> None:
         self.sink = FakeSink()
-        super().__init__(policy=policy)
+        self.told_by = StatusRules() if not is_kubelet else KUBELET_STATUS
+        super().__init__(policy=policy, rules=KUBELET if is_kubelet else None)
 
     def start_agent(self) -> None:
         """With what was told remembered."""
@@ -65,6 +68,7 @@ class TellingNode(Node):
             journal=self.journal,
             remembered=rows_of(STATUS_ROWS, self.journal.rows, told_from_checkpoint),
             told=told,
+            rules=self.told_by,
             executor=self.executor,
             clock=self.clock,
             unix_s=self.unix_s,

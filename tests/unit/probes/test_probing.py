@@ -406,6 +406,22 @@ def test_a_pod_that_ends_is_not_killed_for_its_health() -> None:
     assert len(node.prober.asked) == asked
 
 
+@pytest.mark.parametrize("rules", [Rules(), KUBELET])
+def test_what_has_not_started_as_its_pod_ends_does_not_start(rules: Rules) -> None:
+    """Nobody asks it any more, and nothing is made up for it: a kubelet ends who asks before it looks."""
+    node = Node(rules=rules)
+    web = pod("web", container(startup_probe=probe(period_seconds=1, failure_threshold=9)))
+    node.prober.says("", ReplyKind.FAILURE, "not yet")
+    node.run(web, "c1")
+    node.after(3.0)
+    asked = len(node.prober.asked)
+    node.probing.put(web, LifeState.TERMINATING)
+    node.after(3.0)
+    assert asked == len(node.prober.asked) > 0
+    verdicts = node.probing.verdicts.get("web")
+    assert (verdicts.started if verdicts else {}).get("c1") is not True
+
+
 def test_who_does_not_run_is_not_asked() -> None:
     """Not before its start, not after its end; asking dies with the container."""
     node = Node()
