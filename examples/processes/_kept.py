@@ -28,6 +28,7 @@ __all__ = [
     "Made",
     "Started",
     "boot_id",
+    "has_executed",
     "start_ticks",
     "stat_fields",
     "variables",
@@ -37,6 +38,9 @@ SOCKET = "keeper.sock"
 """Where the keeper answers, below the folder."""
 
 _NOT_NOW: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+
+_FORK_NO_EXEC: Final = 0x40
+"""Flag of a process, as in `linux/sched.h`."""
 
 T = TypeVar("T")
 
@@ -201,9 +205,14 @@ class Files:
             raise DecodeError(str(file), [Fault("$", f"cannot be read: {error!r}")]) from error
 
     def write(self, value: Box | Made | Started | Ended, *path: str) -> None:
-        """Keep a value: whole, or what was there before."""
+        """Keep a value: whole, or what was there before.
+
+        Raises:
+            FileNotFoundError: Of a container that is not there any more.
+        """
         file = self.folder.joinpath(*path)
-        file.parent.mkdir(exist_ok=True)
+        if isinstance(value, Made):
+            file.parent.mkdir(exist_ok=True)
         aside = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             aside.write_text(json.dumps(attrs.asdict(value)))
@@ -245,10 +254,14 @@ class Files:
 def _text(file: Path) -> str:
     """Of a regular file: anything else in its place is not waited for."""
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    with os.fdopen(descriptor, encoding="utf-8") as opened:
+    try:
+        # Before it becomes a file object: of a folder that fails, and leaves the descriptor open.
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError("no regular file")
-        return opened.read()
+        with open(descriptor, encoding="utf-8", closefd=False) as opened:
+            return opened.read()
+    finally:
+        os.close(descriptor)
 
 
 def boot_id() -> str:
@@ -260,6 +273,12 @@ def start_ticks(pid: int, /) -> int:
     """Start time of a live process; -1 for one that is gone or waits to be reaped."""
     fields = stat_fields(pid)
     return -1 if not fields or fields[0] in "ZX" else int(fields[19])
+
+
+def has_executed(pid: int, /) -> bool:
+    """Whether a child has become another program since its fork; True for one that is gone."""
+    fields = stat_fields(pid)
+    return not fields or not int(fields[6]) & _FORK_NO_EXEC
 
 
 def stat_fields(pid: int, /) -> list[str]:
