@@ -82,6 +82,10 @@ class ProcessRuntime:
         # Listened to first and read afterwards, so that no end falls in between.
         self._line = KeeperLine(self._files.folder, tree, cgroup, table.note, table.read)
         table.read()
+        for run in list(table.runs.values()):
+            if run.state is RunState.RUNNING:
+                with contextlib.suppress(OSError, NodeallocError):  # they end with their container at last
+                    self._fence.end_parts(run.made.cgroup)
 
     def __enter__(self) -> Self:
         """The runtime, until the end of the block."""
