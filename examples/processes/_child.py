@@ -7,13 +7,12 @@ import errno
 import os
 import resource
 import signal
-import stat
 from pathlib import Path
 from typing import NoReturn
 
-from examples.processes._kept import Made
+from examples.processes._kept import Made, open_log
 
-__all__ = ["READY", "become", "open_log"]
+__all__ = ["READY", "become"]
 
 READY = b"."
 """Said by a child that waits at its gate; anything else is why it cannot become the command."""
@@ -45,17 +44,6 @@ def become(made: Made, gate: int, said: int, files_limit: tuple[int, int]) -> No
             os.write(said, words.encode(errors="replace"))
     finally:
         os._exit(127)  # whatever fails: it must not go on as a second keeper
-
-
-def open_log(path: str | Path) -> int:
-    """A file to append to; a link or a pipe in its place is refused, and waited for by nobody."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-    log = os.open(path, flags, 0o640)
-    if not stat.S_ISREG(os.fstat(log).st_mode):
-        os.close(log)
-        raise OSError(errno.EINVAL, f"{path} is no file to write a log to")
-    os.set_blocking(log, True)
-    return log
 
 
 def _take_output(path: str) -> None:

@@ -329,7 +329,8 @@ def main(folder: str, tree: str, root: str) -> int:
         listener.listen(16)
         keeper.events.register(listener, selectors.EVENT_READ, lambda: keeper.welcome(listener))
         keeper.adopt()
-        os.write(1, b"ready\n")
+        with contextlib.suppress(BrokenPipeError):  # whoever started it was killed; the next one finds it
+            os.write(1, b"ready\n")
         os.dup2(os.open(os.devnull, os.O_RDWR), 1)
         keeper.run()
         Path(SOCKET).unlink()

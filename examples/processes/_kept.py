@@ -29,6 +29,7 @@ __all__ = [
     "Started",
     "boot_id",
     "has_executed",
+    "open_log",
     "start_ticks",
     "stat_fields",
     "variables",
@@ -262,6 +263,17 @@ def _text(file: Path) -> str:
             return opened.read()
     finally:
         os.close(descriptor)
+
+
+def open_log(path: str | Path) -> int:
+    """A file to append to; a link or a pipe in its place is refused, and waited for by nobody."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    log = os.open(path, flags, 0o640)
+    if not stat.S_ISREG(os.fstat(log).st_mode):
+        os.close(log)
+        raise OSError(errno.EINVAL, f"{path} is no file to write a log to")
+    os.set_blocking(log, True)
+    return log
 
 
 def boot_id() -> str:

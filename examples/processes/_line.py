@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from examples.processes._kept import SOCKET
+from examples.processes._kept import SOCKET, open_log
 from nodealloc.runtime import AnswerLostError, RuntimeUnavailableError
 
 __all__ = ["KeeperLine"]
@@ -125,16 +125,23 @@ class KeeperLine:
                     self._changed.notify_all()
 
     def _reach(self) -> socket.socket:
-        """A connection to the keeper that is there, or to a new one."""
+        """A connection to the keeper that is there, or to a new one.
+
+        Raises:
+            RuntimeUnavailableError: There is none, and none can be started.
+        """
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(OSError):
                 return self._connect()
-            self._start_keeper()
+            try:
+                self._start_keeper()
+            except OSError as error:
+                raise RuntimeUnavailableError("keeper", f"it cannot be started: {error}") from error
         raise RuntimeUnavailableError("keeper", f"see {self._folder / 'keeper.log'}")
 
     def _connect(self) -> socket.socket:
-        line = socket.socket(socket.AF_UNIX)
         folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY)
+        line = socket.socket(socket.AF_UNIX)
         try:
             line.settimeout(_GREETS_S)
             line.connect(f"/proc/self/fd/{folder}/{SOCKET}")  # however long the folder's name is
@@ -151,7 +158,7 @@ class KeeperLine:
         """Start one and wait until it listens, or until it leaves because another one does."""
         command = [sys.executable, "-m", _KEEPER, str(self._folder), *self._words]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
-        with (self._folder / "keeper.log").open("ab") as log:
+        with os.fdopen(open_log(self._folder / "keeper.log"), "ab") as log:
             keeper = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -6,6 +6,8 @@ import os
 import resource
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,9 @@ from examples.processes._fence import Fence
 from examples.processes._keeper import Keeper
 from examples.processes._kept import SOCKET, Ended, Files, Started, stat_fields
 from nodealloc.podfacts import Exited
-from nodealloc.runtime import LinuxResources, RunState, RuntimeRefusedError
+from nodealloc.runtime import LinuxResources, RunState, RuntimeRefusedError, RuntimeUnavailableError
 from tests.real.processes import (
+    PATIENCE_S,
     Node,
     app,
     box,
@@ -45,6 +48,19 @@ def keepers(node: Node) -> list[int]:
         if b"examples.processes._keeper" in said and os.fsencode(node.folder) in said:
             found.append(int(path.parent.name))
     return found
+
+
+def answers(node: Node) -> bool:
+    """Whether a keeper listens."""
+    folder = os.open(node.folder, os.O_PATH)
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+            return True
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
 
 
 def waiting(runtime: ProcessRuntime, node: Node) -> str:
@@ -215,3 +231,53 @@ def test_an_end_makes_nothing_anew_of_what_was_removed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.write(Ended(code=1, reason="Error"), "containers", "a", "ended")
     assert list(files.names("containers")) == []
+
+
+@pytest.mark.parametrize("junk", ["folder", "pipe", "link"])
+def test_a_keeper_that_cannot_be_started_is_waited_for(node: Node, junk: str) -> None:
+    """Whatever stands in place of its log: that is said, and once it is away all goes on."""
+    runtime = node.runtime()
+    made = waiting(runtime, node)
+    (keeper,) = keepers(node)
+    log = node.folder / "keeper.log"
+    log.unlink()
+    if junk == "folder":
+        log.mkdir()
+    elif junk == "pipe":
+        os.mkfifo(log)
+    else:
+        log.symlink_to("/dev/null")
+    os.kill(keeper, signal.SIGKILL)
+    until(lambda: not stat_fields(keeper) or stat_fields(keeper)[0] == "Z")
+    with pytest.raises(RuntimeUnavailableError, match=r"keeper\.log"):
+        ProcessRuntime(node.folder, cgroup=node.cgroup, tree=node.tree)
+    if junk == "folder":
+        log.rmdir()
+    else:
+        log.unlink()
+    until(lambda: keepers(node) not in ([], [keeper]))
+    runtime.stop_container(made, 10.0)
+    assert report(runtime, made).record.state is RunState.EXITED
+
+
+def test_a_keeper_outlives_who_was_killed_as_it_started(node: Node) -> None:
+    """It says that it is ready to nobody, and keeps what runs: the next one need not begin with none."""
+    runtime = node.runtime()
+    made = waiting(runtime, node)
+    (keeper,) = keepers(node)
+    runtime.close()
+    os.kill(keeper, signal.SIGKILL)
+    until(lambda: not stat_fields(keeper) or stat_fields(keeper)[0] == "Z")
+    reads, writes = os.pipe()
+    os.close(reads)
+    words = (sys.executable, "-m", "examples.processes._keeper", str(node.folder), node.tree, node.cgroup)
+    within = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
+    with subprocess.Popen(words, stdout=writes, stderr=subprocess.PIPE, env=within) as other:
+        os.close(writes)
+        until(lambda: other.poll() is not None or answers(node))
+        later = node.runtime()
+        later.stop_container(made, 10.0)
+        for pod in later.listing().pods.values():
+            later.remove_sandbox(pod.sandboxes[0].id)
+        later.close()
+        assert other.wait(PATIENCE_S) == 0
