@@ -71,6 +71,7 @@ def _death(fence: Fence, made: Made, process: subprocess.Popen[bytes]) -> str:
 
 def _begin(made: Made, command: Sequence[str]) -> subprocess.Popen[bytes]:
     """A process that waits at its gate, with all that the container's own has."""
+    is_mine = _is_mine(made)
     process = subprocess.Popen(
         ["/bin/sh", "-c", _GATE, "sh", *command],
         stdin=subprocess.PIPE,
@@ -78,15 +79,29 @@ def _begin(made: Made, command: Sequence[str]) -> subprocess.Popen[bytes]:
         stderr=subprocess.PIPE,
         env=made.env,
         cwd=made.folder or "/",
-        user=made.user,
-        group=made.group,
-        extra_groups=made.groups if made.group is not None else None,
+        user=None if is_mine else made.user,
+        group=None if is_mine else made.group,
+        extra_groups=None if is_mine or made.group is None else made.groups,
         start_new_session=True,
     )
     if made.oom_score_adj is not None:
         with contextlib.suppress(OSError):  # lowering it may be refused; it is a wish
             Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(made.oom_score_adj))
     return process
+
+
+def _is_mine(made: Made) -> bool:
+    """Whether a container runs as who we are.
+
+    A child that has to become somebody else is forked, with a copy of all memory and
+    with what libraries do in a forked child, such as starting threads; any other is not.
+    """
+    user, group = made.user, made.group
+    is_user = user is None or (user, user) == (os.getuid(), os.geteuid())
+    is_group = group is None or (
+        (group, group) == (os.getgid(), os.getegid()) and {*made.groups, group} == {*os.getgroups(), group}
+    )
+    return is_user and is_group
 
 
 def _finish(process: subprocess.Popen[bytes], made: Made, until: float, timeout_s: float) -> CommandResult:

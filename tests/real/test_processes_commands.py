@@ -12,7 +12,7 @@ import pytest
 from examples.processes import _commands as commands
 from examples.processes._fence import Fence
 from examples.processes._kept import Files, Made
-from nodealloc.runtime import CommandResult, LinuxResources, RuntimeRefusedError
+from nodealloc.runtime import CommandResult, LinuxResources, RuntimeRefusedError, Security
 from tests.real.processes import Node, app, node, runs, started, until
 
 __all__ = ["node"]
@@ -84,3 +84,45 @@ def test_commands_of_an_agent_that_was_killed_do_not_run_on(node: Node) -> None:
     later = node.runtime()
     until(lambda: not runs("sleep 1090") and not runs("sleep 1091"))
     assert later.run_command(made, ("true",), 10.0) == CommandResult(code=0)
+
+
+THREADS = """
+import os, sys, threading
+from pathlib import Path
+import examples.agent
+import grpc
+from examples.processes import _commands as commands
+from examples.processes._fence import Fence
+from examples.processes._kept import Files, Made
+channels = [grpc.insecure_channel(f"unix://{sys.argv[1]}/none-{n}.sock") for n in range(3)]
+for one in channels:
+    one.subscribe(lambda state: None, try_to_connect=True)
+made = Files(Path(sys.argv[1])).read(Made, "containers", sys.argv[2], "made")
+def ask():
+    for _ in range(50):
+        try:
+            said = commands.run(Fence(driver=None), made, ("true",), 60.0).code
+        except Exception as error:
+            said = error
+        os.write(1, f"{said}\\n".encode())
+threads = [threading.Thread(target=ask) for _ in range(4)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("user", [0, 65534])
+def test_no_command_dies_of_what_other_threads_do(node: Node, user: int) -> None:
+    """What gRPC does in a child that is forked for a user ended one in thirty before it ran."""
+    runtime = node.runtime()
+    made = started(runtime, app(security=Security(user=user)))
+    within = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
+    for name in ("GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY"):  # set where the agent was imported here
+        within.pop(name, None)
+    words = (sys.executable, "-c", THREADS, str(node.folder), made)
+    said = subprocess.run(words, env=within, capture_output=True, text=True, check=True).stdout
+    assert said.split("\n") == ["0"] * 200 + [""]
