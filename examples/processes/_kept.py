@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -38,6 +39,7 @@ __all__ = [
 SOCKET = "keeper.sock"
 """Where the keeper answers, below the folder."""
 
+_KINDS: Final = ("sandboxes", "containers", "images")
 _NOT_NOW: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 _FORK_NO_EXEC: Final = 0x40
@@ -188,7 +190,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._converter = cattrs.Converter(forbid_extra_keys=True)
-        for name in ("sandboxes", "containers", "images"):
+        for name in _KINDS:
             (folder / name).mkdir(parents=True, exist_ok=True)
 
     def read(self, kind: type[T], *path: str) -> T | None:
@@ -214,17 +216,33 @@ class Files:
         file = self.folder.joinpath(*path)
         if isinstance(value, Made):
             file.parent.mkdir(exist_ok=True)
-        aside = file.with_name(f".{file.name}.{os.getpid()}")
+        self._write(json.dumps(attrs.asdict(value)), file)
+
+    def write_image(self, called: str, name: str) -> None:
+        """Keep what an image was pulled as."""
+        self._write(json.dumps(called), self.folder / "images" / name)
+
+    def _write(self, text: str, file: Path) -> None:
+        # The process and the thread: an agent, its keeper, and two pulls of one image may write at once.
+        aside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            aside.write_text(json.dumps(attrs.asdict(value)))
+            aside.write_text(text)
         except OSError:  # as on a full disk: each try has a name of its own
-            aside.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                aside.unlink(missing_ok=True)
             raise
         try:
             aside.replace(file)
         except IsADirectoryError:  # somebody's: what is kept here is ours
             shutil.rmtree(file)
             aside.replace(file)
+
+    def tidy(self) -> None:
+        """Remove what others, now dead, had half written or half removed; nobody else may write meanwhile."""
+        for kind in _KINDS:
+            for entry in list(os.scandir(self.folder / kind)):
+                if entry.name.startswith("."):
+                    _remove(Path(entry.path))
 
     def image(self, name: str) -> str | None:
         """What an image was pulled as; None for none, which is pulled again then."""
@@ -246,10 +264,15 @@ class Files:
         gone = file.with_name(f".gone-{file.name}")
         with contextlib.suppress(FileNotFoundError):
             file.replace(gone)
-        if gone.is_dir():
-            shutil.rmtree(gone, ignore_errors=True)
-        else:
-            gone.unlink(missing_ok=True)
+        _remove(gone)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _text(file: Path) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -74,6 +72,7 @@ class ProcessRuntime:
     ) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._files = Files(Path(folder).resolve())
+        self._files.tidy()
         self._root = CgroupName.parse(cgroup)
         self._fence = Fence.find(tree, self._root)
         self._boot = boot_id()
@@ -158,10 +157,10 @@ class ProcessRuntime:
                     raise NameReservedError(
                         "run_sandbox", one.id, f"sandbox {one.id} has that pod and attempt"
                     )
+            if config.log_directory:
+                self._kept(lambda: Path(config.log_directory).mkdir(parents=True, exist_ok=True))
             self._kept(lambda: self._files.write(box, "sandboxes", made))
             self._table.keep_box(box)
-        if config.log_directory:
-            Path(config.log_directory).mkdir(parents=True, exist_ok=True)
         self._table.tell()
         return made
 
@@ -278,10 +277,7 @@ class ProcessRuntime:
         """See `Images.pull_image`: whatever it is called, it is this machine's file system."""
         del credentials, sandbox
         made = hashlib.sha256(name.encode()).hexdigest()
-        path = self._files.folder / "images" / made
-        aside = path.with_name(f".{made}.{threading.get_ident()}")
-        aside.write_text(json.dumps(name))
-        aside.replace(path)
+        self._kept(lambda: self._files.write_image(name, made))
         return made
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word
