@@ -3,7 +3,8 @@
 `python -m examples.processes._keeper FOLDER TREE ROOT`. Answers on
 `FOLDER/keeper.sock`, in lines: `start ID` is answered with `started ID` or
 `failed ID`; everybody who is connected hears `ended ID`. What lies behind a
-line stands on disk before the line is written.
+line stands on disk before the line is written; an end that the disk does not
+take yet is told once it does, by `ended ID`, also behind a `failed ID`.
 """
 
 from __future__ import annotations
@@ -110,6 +111,8 @@ class Keeper:
         except (ValueError, DecodeError) as error:
             _note(str(error))
             return f"failed {name}"
+        if made is None:
+            _note(f"there is no container {name}")
         if made is None or name in self.unwritten:
             return f"failed {name}"
         if started is not None:

@@ -217,7 +217,8 @@ class ProcessRuntime:
         self._table.note(container_id)
         if not begun:
             ended = self._table.run("start_container", container_id).ended
-            raise RuntimeRefusedError("start_container", "FAILED", ended.message if ended else "removed")
+            words = ended.message if ended else f"see {self._files.folder / 'keeper.log'}"
+            raise RuntimeRefusedError("start_container", "FAILED", words)
         try:  # it may have been stopped meanwhile by somebody who did not see this one run
             self._table.ready_box("start_container", run.made.sandbox)
         except (NoSuchRecordError, RuntimeRefusedError):

@@ -84,8 +84,9 @@ def test_a_file_that_cannot_be_read_does_not_end_the_keeper(node: Node, name: st
     good, torn = waiting(runtime, node), made_only(runtime)
     (keeper,) = keepers(node)
     (node.folder / "containers" / torn / name).write_text("{")
-    with pytest.raises(RuntimeRefusedError):
+    with pytest.raises(RuntimeRefusedError, match=r"keeper\.log"):
         runtime.start_container(torn)
+    assert "cannot be read" in (node.folder / "keeper.log").read_text()
     assert keepers(node) == [keeper]
     runtime.stop_container(good, 10.0)
     assert report(runtime, good).exit == Exited(code=6)
@@ -101,7 +102,7 @@ def test_an_end_that_the_disk_does_not_take_is_told_later(node: Node) -> None:
     os.kill(process(node, first), signal.SIGTERM)
     pid = process(node, first)
     until(lambda: not stat_fields(pid))
-    with pytest.raises(RuntimeRefusedError):
+    with pytest.raises(RuntimeRefusedError, match=r"keeper\.log"):
         runtime.start_container(late)
     assert report(runtime, first).record.state is RunState.RUNNING
     assert keepers(node) == [keeper]
