@@ -355,7 +355,7 @@ def _clean(folder: Path, cgroup: str) -> None:
     if containers.is_dir():
         for one in ProcessView(containers).processes():
             end_all(partial(_if_alive, one))
-        # Its keeper writes down how each has ended, in folders that it makes anew, and leaves.
+        # Its keeper writes down how each has ended, and leaves.
         ends_s = time.monotonic() + _LEAVES_S
         while (containers / SOCKET).exists() and time.monotonic() < ends_s:
             time.sleep(0.02)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import selectors
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO
 
 from examples.processes._fence import Fence, end_all
@@ -22,7 +23,6 @@ __all__ = ["run"]
 _GATE = 'read -r _ || exit 125; exec "$@" </dev/null'
 """Waits for one line, so that the command's first instruction is in the cgroup already."""
 _MOST_BYTES = 16 << 20
-_NUMBERS = itertools.count()
 
 
 def run(fence: Fence, made: Made, command: Sequence[str], timeout_s: float, /) -> CommandResult:
@@ -32,40 +32,76 @@ def run(fence: Fence, made: Made, command: Sequence[str], timeout_s: float, /) -
         CommandTimedOutError: It took longer; it was ended, with all that it started.
         RuntimeRefusedError: There is no such program, or it cannot be run in there.
     """
-    if not command or shutil.which(command[0], path=made.env.get("PATH")) is None:
-        raise RuntimeRefusedError("run_command", "NOT_FOUND", f"no program {''.join(command[:1])!r}")
     until = time.monotonic() + timeout_s
     try:
-        # The number of the process tells the commands of two agents apart.
-        with fence.part(made.cgroup, f"command-{os.getpid()}-{next(_NUMBERS)}") as join:
+        _check_there(made, command)
+        with fence.part(made.cgroup) as join:
             process = _begin(made, command)
             try:
                 join(process.pid)
                 return _finish(process, made, until, timeout_s)
+            except BrokenPipeError as error:
+                raise RuntimeRefusedError("run_command", "FAILED", _death(fence, made, process)) from error
             except BaseException:
                 process.kill()
                 raise
             finally:
                 _let_go(process, until)
-    except (OSError, NodeallocError) as error:
-        if isinstance(error, CommandTimedOutError):
-            raise
+    except (CommandTimedOutError, RuntimeRefusedError):
+        raise
+    except (OSError, ValueError, NodeallocError) as error:
         raise RuntimeRefusedError("run_command", "FAILED", str(error)) from error
 
 
+def _check_there(made: Made, command: Sequence[str]) -> None:
+    """Raise where there is no such program, as looked for from where the container stands."""
+    program = command[0] if command else ""
+    path = str(Path(made.folder or "/", program)) if "/" in program else program
+    if shutil.which(path, path=made.env.get("PATH")) is None:
+        raise RuntimeRefusedError("run_command", "NOT_FOUND", f"no program {program!r}")
+
+
+def _death(fence: Fence, made: Made, process: subprocess.Popen[bytes]) -> str:
+    """How a process went that nobody let run yet."""
+    code = process.wait()
+    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"left with {code}"
+    why = "; its container has run out of memory" if fence.was_oom(made.cgroup) else ""
+    return f"its process was {how} before it ran{why}"
+
+
 def _begin(made: Made, command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    """A process that waits at its gate, with all that the container's own has."""
+    is_mine = _is_mine(made)
+    process = subprocess.Popen(
         ["/bin/sh", "-c", _GATE, "sh", *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=made.env,
         cwd=made.folder or "/",
-        user=made.user,
-        group=made.group,
-        extra_groups=made.groups if made.group is not None else None,
+        user=None if is_mine else made.user,
+        group=None if is_mine else made.group,
+        extra_groups=None if is_mine or made.group is None else made.groups,
         start_new_session=True,
     )
+    if made.oom_score_adj is not None:
+        with contextlib.suppress(OSError):  # lowering it may be refused; it is a wish
+            Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(made.oom_score_adj))
+    return process
+
+
+def _is_mine(made: Made) -> bool:
+    """Whether a container runs as who we are.
+
+    A child that has to become somebody else is forked, with a copy of all memory and
+    with what libraries do in a forked child, such as starting threads; any other is not.
+    """
+    user, group = made.user, made.group
+    is_user = user is None or (user, user) == (os.getuid(), os.geteuid())
+    is_group = group is None or (
+        (group, group) == (os.getgid(), os.getegid()) and {*made.groups, group} == {*os.getgroups(), group}
+    )
+    return is_user and is_group
 
 
 def _finish(process: subprocess.Popen[bytes], made: Made, until: float, timeout_s: float) -> CommandResult:

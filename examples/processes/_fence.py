@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import re
 import select
 import signal
 import time
@@ -22,6 +24,8 @@ __all__ = ["Fence"]
 _PASSES = 5
 """Whoever forks while it is being killed is met again in the next pass."""
 _PATIENCE_S = 2.0
+_PART = re.compile(r"command-\d+-\d+")
+_NUMBERS = itertools.count()
 _SESSION, _START = 3, 19
 """Places in `/proc/PID/stat`, counted from the state."""
 
@@ -113,11 +117,11 @@ class Fence:
             return False
 
     @contextlib.contextmanager
-    def part(self, name: str, mark: str, /) -> Generator[Callable[[int], None]]:
+    def part(self, name: str, /) -> Generator[Callable[[int], None]]:
         """Somewhere below a cgroup, to know by what one command started; all in it is ended if it raises.
 
         In one hierarchy only, without limits of its own. What is left in it when the
-        block ends well goes on in the cgroup itself.
+        block ends well goes on in the cgroup itself; see `end_parts` for one that never ended.
 
         Yields:
             What moves a process into both.
@@ -131,11 +135,9 @@ class Fence:
                     end_all(lambda pid=pid: _session(pid, -1) | {pid} & _alive(pid))  # type: ignore[misc]
                 raise
             return
-        whole = CgroupName.parse(name)
-        layout = self.driver.layout
-        mount = layout.unified or layout.mounts[0]
-        alone = CgroupFs(attrs.evolve(layout, mounts=(attrs.evolve(mount, controllers=()),)))
-        place = whole.child(mark)
+        whole, alone = CgroupName.parse(name), _first_hierarchy(self.driver)
+        # The number of the process tells the commands of two agents apart.
+        place = whole.child(f"command-{os.getpid()}-{next(_NUMBERS)}")
         alone.apply(place, Limits())
 
         def join(pid: int) -> None:
@@ -153,6 +155,23 @@ class Fence:
                     alone.attach(whole, pid)
             with contextlib.suppress(NodeallocError):
                 alone.remove(place)
+
+    def end_parts(self, name: str, /) -> None:
+        """End what runs in parts of a cgroup whose makers have died, such as a killed agent's commands."""
+        if self.driver is None or not self._holds(name):
+            return
+        alone = _first_hierarchy(self.driver)
+        for place in alone.children(CgroupName.parse(name)):
+            if _PART.fullmatch(place.parts[-1]):
+                alone.kill(place)
+                alone.remove(place)
+
+
+def _first_hierarchy(driver: CgroupFs) -> CgroupFs:
+    """A driver of one hierarchy, without limits, in which commands are told apart."""
+    layout = driver.layout
+    mount = layout.unified or layout.mounts[0]
+    return CgroupFs(attrs.evolve(layout, mounts=(attrs.evolve(mount, controllers=()),)))
 
 
 def end_all(read: Callable[[], frozenset[int]], /) -> frozenset[int]:

@@ -3,20 +3,19 @@
 `python -m examples.processes._keeper FOLDER TREE ROOT`. Answers on
 `FOLDER/keeper.sock`, in lines: `start ID` is answered with `started ID` or
 `failed ID`; everybody who is connected hears `ended ID`. What lies behind a
-line stands on disk before the line is written.
+line stands on disk before the line is written; an end that the disk does not
+take yet is told once it does, by `ended ID`, also behind a `failed ID`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import resource
 import selectors
 import signal
 import socket
-import stat
 import sys
 import time
 from collections.abc import Callable
@@ -24,9 +23,19 @@ from pathlib import Path
 
 import attrs
 
+from examples.processes._child import READY, become
 from examples.processes._fence import Fence
-from examples.processes._kept import SOCKET, Ended, Files, Made, Started, boot_id, start_ticks
-from nodealloc.cgroups import CgroupName
+from examples.processes._kept import (
+    SOCKET,
+    Ended,
+    Files,
+    Made,
+    Started,
+    boot_id,
+    has_executed,
+    start_ticks,
+)
+from nodealloc.cgroups import CgroupName, ProcessGoneError
 from nodealloc.errors import DecodeError, NodeallocError
 
 __all__ = ["main"]
@@ -35,6 +44,8 @@ _LOCK = "keeper.lock"
 _NOT_STARTED = 128
 """Exit code of what could not be started, as container runtimes have it."""
 _LINGERS_S = 1.0
+_REST_S = 0.1
+"""After what failed, which may come up again at once."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -49,6 +60,7 @@ class Keeper:
         children: Containers by the pid of their first process.
         clients: Who is connected, with what came of an unfinished line.
         adopted: How many run that an earlier keeper started.
+        unwritten: How containers ended that the disk did not take yet, by id.
         files_limit: How many files containers may open, as it was before the keeper took more.
     """
 
@@ -58,6 +70,7 @@ class Keeper:
     children: dict[int, tuple[Made, Started]] = attrs.field(factory=dict[int, tuple[Made, Started]])
     clients: dict[socket.socket, bytes] = attrs.field(factory=dict[socket.socket, bytes])
     adopted: int = 0
+    unwritten: dict[str, Ended] = attrs.field(factory=dict[str, Ended], kw_only=True)
     files_limit: tuple[int, int] = attrs.field(
         factory=lambda: resource.getrlimit(resource.RLIMIT_NOFILE), kw_only=True
     )
@@ -72,7 +85,7 @@ class Keeper:
                 if made is None or started is None or self.files.read(Ended, *place, "ended") is not None:
                     continue
             except DecodeError as error:  # torn when the machine lost its power
-                print(f"keeper: {error}", file=sys.stderr)
+                _note(str(error))
                 continue
             watch = _watch(started)
             if watch is None:
@@ -92,50 +105,71 @@ class Keeper:
 
     def start(self, name: str) -> str:
         """Start a container that was made; started twice, it runs once."""
-        made = self.files.read(Made, "containers", name, "made")
-        if made is None:
+        try:
+            made = self.files.read(Made, "containers", name, "made")
+            started = self.files.read(Started, "containers", name, "started")
+        except (ValueError, DecodeError) as error:
+            _note(str(error))
             return f"failed {name}"
-        if self.files.read(Started, "containers", name, "started") is not None:
+        if made is None:
+            _note(f"there is no container {name}")
+        if made is None or name in self.unwritten:
+            return f"failed {name}"
+        if started is not None:
             return f"started {name}"
         try:
             self._start(made)
         except (OSError, ValueError, NodeallocError) as error:
-            words = f"{made.argv[0] if made.argv else 'no command'}: {error}"
+            words = f"{made.argv[0]}: {error}" if made.argv else "no command specified"
             failed = Ended(code=_NOT_STARTED, reason="StartError", message=words, unix_s=time.time())
-            self.files.write(failed, "containers", name, "ended")
+            self.write_end(name, failed)
             return f"failed {name}"
         return f"started {name}"
 
     def _start(self, made: Made) -> None:
         """Fork; the child waits until it is confined and written down, then becomes the command."""
         gate_read, gate = os.pipe()
-        fault, fault_write = os.pipe()
+        said, say = os.pipe()
         pid = os.fork()
         if not pid:
             os.close(gate)
-            become(made, gate_read, fault_write, self.files_limit)
+            become(made, gate_read, say, self.files_limit)
         os.close(gate_read)
-        os.close(fault_write)
+        os.close(say)
         try:
-            try:
-                self.fence.join(made.cgroup, pid)
-                started = Started(
-                    pid=pid, ticks=start_ticks(pid), boot=boot_id(), unix_s=time.time(), uid=made.uid
-                )
-                self.files.write(started, "containers", made.id, "started")
-                os.write(gate, b"\n")
-            except BaseException:
-                os.kill(pid, signal.SIGKILL)  # a child that was not waited for keeps its number
-                raise
-            finally:
-                os.close(gate)
-            _raise(os.read(fault, 4096))
-        except BaseException:
-            os.waitpid(pid, 0)
+            started = self._let_go(made, pid, gate, said)
+        except BaseException as error:
+            os.kill(pid, signal.SIGKILL)  # a child that was not waited for keeps its number
+            _, status = os.waitpid(pid, 0)
+            if isinstance(error, (_DiedError, BrokenPipeError, ProcessGoneError)):
+                raise OSError(self._death(made, os.waitstatus_to_exitcode(status))) from error
             raise
         finally:
-            os.close(fault)
+            os.close(gate)
+            os.close(said)
         self.children[pid] = made, started
+
+    def _let_go(self, made: Made, pid: int, gate: int, said: int) -> Started:
+        """Confine the child, write it down, and open its gate."""
+        if (first := os.read(said, 4096)) != READY:
+            _raise(first)
+            raise _DiedError
+        self.fence.join(made.cgroup, pid)
+        if (ticks := start_ticks(pid)) < 0:
+            raise _DiedError
+        started = Started(pid=pid, ticks=ticks, boot=boot_id(), unix_s=time.time(), uid=made.uid)
+        self.files.write(started, "containers", made.id, "started")
+        os.write(gate, b"\n")
+        _raise(os.read(said, 4096))
+        if not has_executed(pid):
+            raise _DiedError
+        return started
+
+    def _death(self, made: Made, code: int) -> str:
+        """How a child died that was not the command yet."""
+        how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"left with {code}"
+        remedy = "; out of memory: its limit is too low" if self.fence.was_oom(made.cgroup) else ""
+        return f"its process was {how} before it became the command{remedy}"
 
     def reap(self) -> None:
         """Collect all that has ended: containers, and what they orphaned."""
@@ -161,16 +195,28 @@ class Keeper:
         """The first process has ended: so does all else of its container; then it is told."""
         try:
             left = self.fence.end(made.cgroup, started.pid, started.ticks)
-        except NodeallocError as error:
+        except (OSError, NodeallocError) as error:
             how = attrs.evolve(how, message=f"its other processes could not be ended: {error}")
         else:
             if left:
                 words = f"not ended by SIGKILL yet: {', '.join(map(str, sorted(left)))}"
                 how = attrs.evolve(how, message=words)
-        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-            self.files.write(how, "containers", made.id, "ended")
+        self.write_end(made.id, how)
+
+    def write_end(self, name: str, how: Ended) -> None:
+        """Write down how a container ended, then tell it; where the disk does not take it now, later."""
+        try:
+            self.files.write(how, "containers", name, "ended")
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # removed meanwhile
+        except OSError as error:
+            if name not in self.unwritten:
+                _note(f"the end of container {name} is not written down yet: {error}")
+            self.unwritten[name] = how
+            return
+        self.unwritten.pop(name, None)
         for client in list(self.clients):
-            self.say(client, f"ended {made.id}")
+            self.say(client, f"ended {name}")
 
     def say(self, client: socket.socket, line: str) -> None:
         """A line to one who is connected; whoever does not listen is let go."""
@@ -204,7 +250,7 @@ class Keeper:
             return
         *lines, self.clients[client] = (self.clients[client] + data).split(b"\n")
         for line in lines:
-            word, _, name = line.decode().partition(" ")
+            word, _, name = line.decode(errors="replace").partition(" ")
             if word == "start" and "/" not in name:
                 self.say(client, self.start(name))
 
@@ -217,13 +263,32 @@ class Keeper:
         signal.signal(signal.SIGCHLD, _heard)
         self.events.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
         while True:
-            idle = not (self.children or self.clients or self.adopted)
-            ready = self.events.select(_LINGERS_S if idle else None)
+            idle = not (self.children or self.clients or self.adopted or self.unwritten)
+            ready = self.events.select(_LINGERS_S if idle or self.unwritten else None)
             if idle and not ready:
                 return
             for key, _ in ready:
-                key.data()
+                self._do(key.data)
+            for name, how in list(self.unwritten.items()):
+                self.write_end(name, how)
             self.reap()
+
+    def _do(self, work: Callable[[], object]) -> None:
+        """One thing that came up: what fails of it is noted, since all other containers go on."""
+        try:
+            work()
+        except (OSError, ValueError, NodeallocError) as error:
+            _note(repr(error))
+            time.sleep(_REST_S)
+
+
+class _DiedError(Exception):
+    """A child died before it became the command."""
+
+
+def _note(words: str) -> None:
+    with contextlib.suppress(OSError):  # the log may be on the disk that takes nothing
+        print(f"keeper: {words}", file=sys.stderr, flush=True)
 
 
 def _raise(said: bytes) -> None:
@@ -249,54 +314,6 @@ def _heard(_number: int, _frame: object) -> None:
     """The byte that the signal leaves in a pipe is enough."""
 
 
-def become(made: Made, gate: int, fault: int, files_limit: tuple[int, int]) -> None:
-    """In the child: wait at the gate, then be the command. Never returns."""
-    try:
-        os.setsid()
-        quiet = os.open(os.devnull, os.O_RDWR)
-        if made.log:
-            Path(made.log).parent.mkdir(parents=True, exist_ok=True)
-        log = _log(made.log) if made.log else quiet
-        for number, file in enumerate((quiet, log, log)):
-            os.dup2(file, number)
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-        if not os.read(gate, 1):
-            os._exit(125)  # the keeper died before this was written down: nothing runs
-        resource.setrlimit(resource.RLIMIT_NOFILE, files_limit)
-        _take_rights(made)
-        os.execvpe(made.argv[0], made.argv, made.env)  # noqa: S606 - running what is asked for is the point
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it has to be told
-        number = error.errno if isinstance(error, OSError) and error.errno else errno.EINVAL
-        os.write(fault, f"{number} {getattr(error, 'strerror', None) or error}".encode())
-    os._exit(127)
-
-
-def _log(path: str) -> int:
-    """A file to append to; a link or a pipe in its place is refused, and waited for by nobody."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-    log = os.open(path, flags, 0o640)
-    if not stat.S_ISREG(os.fstat(log).st_mode):
-        raise OSError(errno.EINVAL, f"{path} is no file to write a log to")
-    os.set_blocking(log, True)
-    return log
-
-
-def _take_rights(made: Made) -> None:
-    if made.oom_score_adj is not None:
-        with contextlib.suppress(OSError):  # lowering it may be refused; it is a wish
-            Path("/proc/self/oom_score_adj").write_text(str(made.oom_score_adj))
-    if made.cpus:
-        os.sched_setaffinity(0, made.cpus)
-    os.chdir(made.folder or "/")
-    if made.group is not None:
-        os.setgroups(made.groups)
-        os.setgid(made.group)
-    if made.user is not None:
-        os.setuid(made.user)
-
-
 def main(folder: str, tree: str, root: str) -> int:
     """Hold the lock, take over what runs, say `ready`, and keep."""
     os.chdir(folder)
@@ -315,7 +332,8 @@ def main(folder: str, tree: str, root: str) -> int:
         listener.listen(16)
         keeper.events.register(listener, selectors.EVENT_READ, lambda: keeper.welcome(listener))
         keeper.adopt()
-        os.write(1, b"ready\n")
+        with contextlib.suppress(BrokenPipeError):  # whoever started it was killed; the next one finds it
+            os.write(1, b"ready\n")
         os.dup2(os.open(os.devnull, os.O_RDWR), 1)
         keeper.run()
         Path(SOCKET).unlink()

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -28,6 +29,8 @@ __all__ = [
     "Made",
     "Started",
     "boot_id",
+    "has_executed",
+    "open_log",
     "start_ticks",
     "stat_fields",
     "variables",
@@ -36,7 +39,11 @@ __all__ = [
 SOCKET = "keeper.sock"
 """Where the keeper answers, below the folder."""
 
+_KINDS: Final = ("sandboxes", "containers", "images")
 _NOT_NOW: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+
+_FORK_NO_EXEC: Final = 0x40
+"""Flag of a process, as in `linux/sched.h`."""
 
 T = TypeVar("T")
 
@@ -183,7 +190,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._converter = cattrs.Converter(forbid_extra_keys=True)
-        for name in ("sandboxes", "containers", "images"):
+        for name in _KINDS:
             (folder / name).mkdir(parents=True, exist_ok=True)
 
     def read(self, kind: type[T], *path: str) -> T | None:
@@ -201,20 +208,41 @@ class Files:
             raise DecodeError(str(file), [Fault("$", f"cannot be read: {error!r}")]) from error
 
     def write(self, value: Box | Made | Started | Ended, *path: str) -> None:
-        """Keep a value: whole, or what was there before."""
+        """Keep a value: whole, or what was there before.
+
+        Raises:
+            FileNotFoundError: Of a container that is not there any more.
+        """
         file = self.folder.joinpath(*path)
-        file.parent.mkdir(exist_ok=True)
-        aside = file.with_name(f".{file.name}.{os.getpid()}")
+        if isinstance(value, Made):
+            file.parent.mkdir(exist_ok=True)
+        self._write(json.dumps(attrs.asdict(value)), file)
+
+    def write_image(self, called: str, name: str) -> None:
+        """Keep what an image was pulled as."""
+        self._write(json.dumps(called), self.folder / "images" / name)
+
+    def _write(self, text: str, file: Path) -> None:
+        # The process and the thread: an agent, its keeper, and two pulls of one image may write at once.
+        aside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            aside.write_text(json.dumps(attrs.asdict(value)))
+            aside.write_text(text)
         except OSError:  # as on a full disk: each try has a name of its own
-            aside.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                aside.unlink(missing_ok=True)
             raise
         try:
             aside.replace(file)
         except IsADirectoryError:  # somebody's: what is kept here is ours
             shutil.rmtree(file)
             aside.replace(file)
+
+    def tidy(self) -> None:
+        """Remove what others, now dead, had half written or half removed; nobody else may write meanwhile."""
+        for kind in _KINDS:
+            for entry in list(os.scandir(self.folder / kind)):
+                if entry.name.startswith("."):
+                    _remove(Path(entry.path))
 
     def image(self, name: str) -> str | None:
         """What an image was pulled as; None for none, which is pulled again then."""
@@ -236,19 +264,39 @@ class Files:
         gone = file.with_name(f".gone-{file.name}")
         with contextlib.suppress(FileNotFoundError):
             file.replace(gone)
-        if gone.is_dir():
-            shutil.rmtree(gone, ignore_errors=True)
-        else:
-            gone.unlink(missing_ok=True)
+        _remove(gone)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _text(file: Path) -> str:
     """Of a regular file: anything else in its place is not waited for."""
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    with os.fdopen(descriptor, encoding="utf-8") as opened:
+    try:
+        # Before it becomes a file object: of a folder that fails, and leaves the descriptor open.
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError("no regular file")
-        return opened.read()
+        with open(descriptor, encoding="utf-8", closefd=False) as opened:
+            return opened.read()
+    finally:
+        os.close(descriptor)
+
+
+def open_log(path: str | Path) -> int:
+    """A file to append to; a link or a pipe in its place is refused, and waited for by nobody."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    log = os.open(path, flags, 0o640)
+    if not stat.S_ISREG(os.fstat(log).st_mode):
+        os.close(log)
+        raise OSError(errno.EINVAL, f"{path} is no file to write a log to")
+    os.set_blocking(log, True)
+    return log
 
 
 def boot_id() -> str:
@@ -260,6 +308,12 @@ def start_ticks(pid: int, /) -> int:
     """Start time of a live process; -1 for one that is gone or waits to be reaped."""
     fields = stat_fields(pid)
     return -1 if not fields or fields[0] in "ZX" else int(fields[19])
+
+
+def has_executed(pid: int, /) -> bool:
+    """Whether a child has become another program since its fork; True for one that is gone."""
+    fields = stat_fields(pid)
+    return not fields or not int(fields[6]) & _FORK_NO_EXEC
 
 
 def stat_fields(pid: int, /) -> list[str]:

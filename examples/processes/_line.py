@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from examples.processes._kept import SOCKET
+from examples.processes._kept import SOCKET, open_log
 from nodealloc.runtime import AnswerLostError, RuntimeUnavailableError
 
 __all__ = ["KeeperLine"]
@@ -125,20 +125,23 @@ class KeeperLine:
                     self._changed.notify_all()
 
     def _reach(self) -> socket.socket:
-        """A connection to the keeper that is there, or to a new one."""
+        """A connection to the keeper that is there, or to a new one.
+
+        Raises:
+            RuntimeUnavailableError: There is none, and none can be started.
+        """
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(OSError):
                 return self._connect()
             try:
                 self._start_keeper()
-            except OSError as error:  # too many open files, or a full disk: the next try may have one
-                where = f"{error.filename}: " if error.filename else ""
-                raise RuntimeUnavailableError("keeper", f"{where}{error.strerror}") from error
+            except OSError as error:
+                raise RuntimeUnavailableError("keeper", f"it cannot be started: {error}") from error
         raise RuntimeUnavailableError("keeper", f"see {self._folder / 'keeper.log'}")
 
     def _connect(self) -> socket.socket:
-        line = socket.socket(socket.AF_UNIX)
         folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY)
+        line = socket.socket(socket.AF_UNIX)
         try:
             line.settimeout(_GREETS_S)
             line.connect(f"/proc/self/fd/{folder}/{SOCKET}")  # however long the folder's name is
@@ -155,7 +158,7 @@ class KeeperLine:
         """Start one and wait until it listens, or until it leaves because another one does."""
         command = [sys.executable, "-m", _KEEPER, str(self._folder), *self._words]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
-        with open(self._folder / "keeper.log", "ab", opener=_opened) as log:
+        with os.fdopen(open_log(self._folder / "keeper.log"), "ab") as log:
             keeper = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -170,13 +173,6 @@ class KeeperLine:
         if self._keeper is not None:
             self._keeper.poll()
         self._keeper = keeper
-
-
-def _opened(path: str, flags: int) -> int:
-    """Without waiting for who reads a pipe."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o600)
-    os.set_blocking(descriptor, True)
-    return descriptor
 
 
 def _greeted(line: socket.socket) -> None:

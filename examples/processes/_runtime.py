@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -74,6 +72,7 @@ class ProcessRuntime:
     ) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._files = Files(Path(folder).resolve())
+        self._files.tidy()
         self._root = CgroupName.parse(cgroup)
         self._fence = Fence.find(tree, self._root)
         self._boot = boot_id()
@@ -82,6 +81,10 @@ class ProcessRuntime:
         # Listened to first and read afterwards, so that no end falls in between.
         self._line = KeeperLine(self._files.folder, tree, cgroup, table.note, table.read)
         table.read()
+        for run in list(table.runs.values()):
+            if run.state is RunState.RUNNING:
+                with contextlib.suppress(OSError, NodeallocError):  # they end with their container at last
+                    self._fence.end_parts(run.made.cgroup)
 
     def __enter__(self) -> Self:
         """The runtime, until the end of the block."""
@@ -154,10 +157,10 @@ class ProcessRuntime:
                     raise NameReservedError(
                         "run_sandbox", one.id, f"sandbox {one.id} has that pod and attempt"
                     )
+            if config.log_directory:
+                self._kept(lambda: Path(config.log_directory).mkdir(parents=True, exist_ok=True))
             self._kept(lambda: self._files.write(box, "sandboxes", made))
             self._table.keep_box(box)
-        if config.log_directory:
-            Path(config.log_directory).mkdir(parents=True, exist_ok=True)
         self._table.tell()
         return made
 
@@ -214,7 +217,8 @@ class ProcessRuntime:
         self._table.note(container_id)
         if not begun:
             ended = self._table.run("start_container", container_id).ended
-            raise RuntimeRefusedError("start_container", "FAILED", ended.message if ended else "removed")
+            words = ended.message if ended else f"see {self._files.folder / 'keeper.log'}"
+            raise RuntimeRefusedError("start_container", "FAILED", words)
         try:  # it may have been stopped meanwhile by somebody who did not see this one run
             self._table.ready_box("start_container", run.made.sandbox)
         except (NoSuchRecordError, RuntimeRefusedError):
@@ -274,10 +278,7 @@ class ProcessRuntime:
         """See `Images.pull_image`: whatever it is called, it is this machine's file system."""
         del credentials, sandbox
         made = hashlib.sha256(name.encode()).hexdigest()
-        path = self._files.folder / "images" / made
-        aside = path.with_name(f".{made}.{threading.get_ident()}")
-        aside.write_text(json.dumps(name))
-        aside.replace(path)
+        self._kept(lambda: self._files.write_image(name, made))
         return made
 
     def remove_image(self, id: str, /) -> None:  # noqa: A002 - the field's word

@@ -75,9 +75,10 @@ def deepest_first(directory: str, /) -> Iterator[str]:
                 name = left.pop()
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     inner = os.open(name, _OPEN | os.O_NOFOLLOW, dir_fd=here)
-                    above.append((name, left))
                     os.close(here)
-                    here, left = inner, _inner(inner)
+                    here = inner  # before anything else can fail: a closed number may be another thread's
+                    above.append((name, left))
+                    left = _inner(here)
             else:
                 name, left = above.pop()
                 outer = os.open("..", _OPEN, dir_fd=here)

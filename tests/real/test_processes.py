@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
 import signal
@@ -12,31 +11,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
 import pytest
 
-from examples.processes import ProcessCpusets, ProcessRuntime
+from examples.processes import ProcessCpusets
 from examples.processes import _commands as commands
 from examples.processes._kept import SOCKET, Ended, Files, Started, boot_id, start_ticks
 from examples.processes._line import KeeperLine
-from nodealloc.cgroups import CgroupName, Limits, detect
 from nodealloc.errors import NodeallocError
 from nodealloc.idset import CPUSet
-from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
+from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import (
     CommandResult,
     CommandTimedOutError,
-    ContainerConfig,
-    ContainerReport,
     HostMount,
     LinuxResources,
     RunState,
     RuntimeRefusedError,
-    RuntimeUnavailableError,
-    SandboxConfig,
     Security,
 )
 from nodealloc.testing.cpuset import check_cpuset_writer
@@ -49,119 +42,23 @@ from nodealloc.testing.runtime import (
     check_looks,
     check_sandboxes,
 )
+from tests.real.processes import (
+    NUMBERS,
+    PATIENCE_S,
+    Node,
+    app,
+    box,
+    ended,
+    needs_cgroups,
+    node,
+    process,
+    report,
+    runs,
+    started,
+    until,
+)
 
-NUMBERS = itertools.count()
-SLEEP = ("sleep", "1000")
-PATIENCE_S = 20.0
-
-
-def _cgroups() -> str:
-    """Why cgroups cannot be had here, or ""."""
-    try:
-        driver = detect()
-        probe = CgroupName.of(f"nodealloc-probe-{os.getpid()}")
-        driver.apply(probe, Limits())
-        driver.remove(probe)
-    except (NodeallocError, OSError) as error:
-        return str(error)
-    return ""
-
-
-REFUSED = _cgroups()
-needs_cgroups = pytest.mark.skipif(bool(REFUSED), reason=f"no cgroups: {REFUSED}")
-
-
-@attrs.define
-class Node:
-    """A folder and a cgroup in which runtimes come and go."""
-
-    folder: Path
-    tree: str
-    cgroup: str
-    open: list[ProcessRuntime] = attrs.field(factory=list[ProcessRuntime])
-
-    def runtime(self) -> ProcessRuntime:
-        """A runtime that finds what earlier ones left."""
-        self.open.append(ProcessRuntime(self.folder, cgroup=self.cgroup, tree=self.tree))
-        return self.open[-1]
-
-
-@pytest.fixture(params=["cgroups", "sessions"])
-def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
-    """On cgroups, and where they are refused; nothing runs afterwards."""
-    if request.param == "cgroups" and REFUSED:
-        pytest.skip(f"no cgroups: {REFUSED}")
-    tree = "/sys/fs/cgroup" if request.param == "cgroups" else str(tmp_path / "nothing")
-    one = Node(tmp_path / "state", tree, f"nodealloc-test-{os.getpid()}-{next(NUMBERS)}")
-    yield one
-    last = one.open[-1] if one.open else one.runtime()
-    for pod in last.listing().pods.values():
-        for sandbox in pod.sandboxes:
-            last.remove_sandbox(sandbox.id)
-    for runtime in one.open:
-        runtime.close()
-
-
-def box(**more: object) -> SandboxConfig:
-    """A sandbox of a pod of its own."""
-    name = f"pod-{next(NUMBERS)}"
-    made = SandboxConfig(
-        pod=PodIdentity(uid=f"{name}-uid", namespace="default", name=name), labels={"app": "web"}
-    )
-    return attrs.evolve(made, **more)  # type: ignore[arg-type]
-
-
-def app(*command: str, **more: object) -> ContainerConfig:
-    """A container that sleeps unless told otherwise."""
-    made = ContainerConfig(
-        name="app", image="busybox", command=command or SLEEP, definition="d1", annotations={"a": "b"}
-    )
-    return attrs.evolve(made, **more)  # type: ignore[arg-type]
-
-
-def started(runtime: ProcessRuntime, config: ContainerConfig, sandbox: SandboxConfig | None = None) -> str:
-    """A container in a sandbox of its own; its id."""
-    where = sandbox or box()
-    made = runtime.create_container(runtime.run_sandbox(where), config, where)
-    runtime.start_container(made)
-    return made
-
-
-def report(runtime: ProcessRuntime, container_id: str) -> ContainerReport:
-    """The newest word on a container."""
-    reports = [one for uid in runtime.listing().pods for one in runtime.inspect(uid).containers]
-    return next(one for one in reports if one.record.id == container_id)
-
-
-def until(what: Callable[[], object]) -> None:
-    """Wait for something that has to come."""
-    ends_s = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < ends_s, "it did not come"
-        time.sleep(0.01)
-
-
-def ended(runtime: ProcessRuntime, container_id: str) -> ContainerReport:
-    """A container's report once it has ended."""
-    until(lambda: report(runtime, container_id).record.state is RunState.EXITED)
-    return report(runtime, container_id)
-
-
-def process(node: Node, container_id: str) -> int:
-    """Pid of a container, as it stands on disk."""
-    return int(json.loads((node.folder / "containers" / container_id / "started").read_text())["pid"])
-
-
-def runs(words: str) -> bool:
-    """Whether any process was called with these words."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            said = path.read_bytes()
-        except OSError:
-            continue
-        if words.encode() in said.replace(b"\0", b" "):
-            return True
-    return False
+__all__ = ["node"]
 
 
 def test_it_keeps_the_promises_of_every_runtime(node: Node) -> None:
@@ -628,65 +525,12 @@ def test_nobody_reads_what_runs_before_the_keeper_has_let_them_in(tmp_path: Path
         closing.join(PATIENCE_S)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
-def test_a_log_that_cannot_be_written_is_named_at_once(tmp_path: Path, kind: str) -> None:
-    """A pipe was waited for without end; of the others the system's bare error came."""
-    log = tmp_path / "keeper.log"
-    if kind == "pipe":
-        os.mkfifo(log)
-    elif kind == "folder":
-        log.mkdir()
-    else:
-        log.symlink_to(tmp_path / "none" / "log")
-    with pytest.raises(RuntimeUnavailableError, match=r"keeper: .*/keeper\.log: "):
-        KeeperLine(tmp_path, "", "", lambda _: None, lambda: None)
-
-
-def test_a_keeper_that_cannot_be_started_now_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A shortage as the keeper died ended the thread that listens: nothing was heard of any more."""
-    failed = threading.Event()
-
-    def fail(*_: object, **__: object) -> None:
-        failed.set()
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr("examples.processes._line.subprocess.Popen", fail)
-    back = threading.Event()
-    line: KeeperLine | None = None
-    for _ in range(2):
-        (tmp_path / SOCKET).unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(tmp_path / SOCKET))
-            listener.listen()
-            if line is None:
-                greeting = threading.Thread(target=_greet, args=(listener,), daemon=True)
-                greeting.start()
-                line = KeeperLine(tmp_path, "", "", lambda _: None, back.set)
-                greeting.join(PATIENCE_S)
-            else:
-                _greet(listener)
-                assert back.wait(PATIENCE_S)
-        if not back.is_set():
-            assert failed.wait(PATIENCE_S)
-    assert line is not None
-    line.close()
-
-
-def _greet(listener: socket.socket) -> None:
-    """Let one client in, and hang up."""
-    listener.settimeout(PATIENCE_S)
-    client, _ = listener.accept()
-    with client:
-        client.sendall(b"here\n")
-
-
 def test_what_a_full_disk_does_not_take_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each process that tries has a file of its own, and there may be hundreds of tries."""
     files = Files(tmp_path)
+    (tmp_path / "containers/a").mkdir()
 
     def full(path: Path, text: str) -> int:
         path.touch()

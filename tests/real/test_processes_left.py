@@ -1,0 +1,50 @@
+"""What an agent of the example that was killed, or whose disk is full, leaves in its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodealloc.runtime import RunState, RuntimeRefusedError
+from tests.real.processes import Node, app, box, node, report, started
+
+__all__ = ["node"]
+
+
+def test_what_a_killed_agent_had_half_written_goes_with_the_next(node: Node) -> None:
+    """Files beside those that they were to become, and folders that were to go, were kept for ever."""
+    first = node.runtime()
+    made = started(first, app())
+    first.close()
+    node.open.remove(first)
+    for path in ("sandboxes/.a.1", "sandboxes/.gone-a", "images/.b.2", "containers/.gone-c/made"):
+        (node.folder / path).parent.mkdir(exist_ok=True)
+        (node.folder / path).write_text("{")
+    (node.folder / "images/.odd").symlink_to("/")
+    later = node.runtime()
+    assert [
+        str(one) for kind in ("sandboxes", "images", "containers") for one in hidden(node.folder / kind)
+    ] == []
+    assert report(later, made).record.state is RunState.RUNNING
+
+
+def hidden(folder: Path) -> list[Path]:
+    """Names with a dot at start."""
+    return [one for one in folder.iterdir() if one.name.startswith(".")]
+
+
+def test_what_the_disk_refuses_is_refused_in_the_runtimes_words(node: Node, tmp_path: Path) -> None:
+    """A file in place of a folder, or no room: it was an OSError, which tells nobody what was asked."""
+    runtime = node.runtime()
+    (tmp_path / "logs").write_text("")
+    with pytest.raises(RuntimeRefusedError, match="logs"):
+        runtime.run_sandbox(box(log_directory=str(tmp_path / "logs/pod")))
+    assert runtime.listing().pods == {}
+    (node.folder / "images").rmdir()
+    (node.folder / "images").write_text("")
+    with pytest.raises(RuntimeRefusedError, match="images"):
+        runtime.pull_image("busybox")
+    (node.folder / "images").unlink()
+    (node.folder / "images").mkdir()
+    assert runtime.pull_image("busybox")
