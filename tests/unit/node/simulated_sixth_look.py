@@ -14,4 +14,25 @@ SIXTH_LOOK = {
         "if False and node is not None:",
         "calm",
     ),
+    "class-cgroup-not-awaited": Change(
+        "a pod comes in though there is nothing that its cgroup could stand in",
+        "podlife/preparers/_cgroups.py",
+        "why = report.refused.get(pod.uid) or report.failed.get(name) or _above(name, report)",
+        "why = report.refused.get(pod.uid) or report.failed.get(name)",
+        "disks",
+    ),
+    "cgroups-not-tried-again": Change(
+        "a write to the cgroup of a class that failed is tried again with the next pod alone",
+        "podlife/preparers/_cgroups.py",
+        "            lambda _turn: self._round(),",
+        "            lambda _turn: None,",
+        "disks",
+    ),
+    "ends-for-no-sandbox": Change(
+        "what runs is ended for an edit for which no sandbox can be made",
+        "podlife/_performing.py",
+        '            return NotYet(blocker="sandbox", message=words, after_s=self._policy.again_s)',
+        "            return None",
+        "calm",
+    ),
 }
