@@ -35,4 +35,11 @@ SIXTH_LOOK = {
         "            return None",
         "calm",
     ),
+    "hooks-not-called-off": Change(
+        "a hook goes on, and is waited for, when its container has ended or its pod is to go",
+        "podlife/_under_way.py",
+        '(one.verb in _HOOKS and (is_current or (ends and one.verb == "post-start")))\n            or ',
+        "",
+        "calm",
+    ),
 }

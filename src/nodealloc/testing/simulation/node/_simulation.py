@@ -282,6 +282,8 @@ class NodeSimulation:
             act(20.0, users.crash_one)
             act(25.0, users.sicken)
             act(90.0, users.intrude)
+            if environment.only_ends:
+                act(2.0, self._end_in_hook)
             act(60.0, users.revive)
         if "killed" in self.seeds.odds:
             act(4.0, self._kill_at_work)
@@ -292,6 +294,11 @@ class NodeSimulation:
         act(every_s, environment.plugins.act)
         act(4 * every_s, environment.plugins.replace)
         act(2 * every_s, environment.plugins.register_twice)
+
+    def _end_in_hook(self, rng: Random) -> None:
+        """A container ends while its hook runs, or somebody asks its pod to end."""
+        if one := self._kill_moments.in_long_hook():
+            self._users.end_in_hook(rng, one)
 
     def _kill_at_work(self, _rng: Random) -> None:
         """The agent is killed while what it remembers counts."""

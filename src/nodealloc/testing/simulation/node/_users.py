@@ -32,6 +32,8 @@ _LEFT_S = 20
 """So many seconds a pod has to end that somebody asked for that before the agent came."""
 _NOTICED_S, _ASKED_S = 0.5, 3.0
 """So long after its deadline an agent that lives ends a pod for it, and has asked its containers to end."""
+_IN_HOOK = 0.5
+"""Of pods whose hook lasts so many are to end in it; of the others the container does."""
 _WORTH_IT = 500
 """Thousandths of CPUs; a pod that takes less than that is not worth its time."""
 _LITTLE = 100
@@ -257,6 +259,15 @@ class Users:
         """A container ends for reasons of its own."""
         if running := self._environment.containers.running:
             self._environment.containers.crash(rng.choice(running).record.id, rng.choice((0, 1, 7)))
+
+    def end_in_hook(self, rng: random.Random, container_id: str) -> None:
+        """A container ends by itself, or somebody asks its pod to end."""
+        environment = self._environment
+        uid = environment.containers.pod_of(container_id)
+        if uid in environment.pods[API] and uid not in environment.deletions and rng.random() < _IN_HOOK:
+            environment.ask_to_end(uid, environment.known[uid].termination_grace_period_seconds)
+        elif container_id in environment.containers.running_of(uid):
+            environment.containers.crash(container_id, 7)
 
     def crash_all(self) -> None:
         """Every container does."""
