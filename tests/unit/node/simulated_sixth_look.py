@@ -42,4 +42,11 @@ SIXTH_LOOK = {
         "",
         "calm",
     ),
+    "probes-half-as-often": Change(
+        "a container is probed half as often as its probe says",
+        "probes/_asker.py",
+        "due_s = line.asked_s + asking.schedule.period_s\n",
+        "due_s = line.asked_s + 2 * asking.schedule.period_s\n",
+        "calm",
+    ),
 }
