@@ -213,6 +213,11 @@ def is_not_limited_yet(scene: Scene) -> None:
     in_cgroup(scene, Limits(cpu_shares=2), asked_s=scene.clock.awake_s)
 
 
+def class_is_missing(scene: Scene) -> None:
+    """After a boot its directory could not be made, so far."""
+    scene.environment.cgroups.apply(CgroupName.of("kubepods"), Limits(cpu_shares=2))
+
+
 def class_differs(scene: Scene) -> None:
     in_cgroup(scene, Limits(cpu_shares=1024))
     scene.environment.cgroups.apply(CGROUP.parent, Limits(cpu_shares=2))
@@ -1452,6 +1457,9 @@ BROKEN = {
     "CgroupsHold of nobody": Broken(cgroup_of_nobody, r"/podu is there, and nobody wants u", "settled"),
     "CgroupsHold of limits": Broken(
         cgroups_differ, r"cpu_shares of \S+ is 2, and u asks for 1024", "settled"
+    ),
+    "CgroupsHold of a class that is not there": Broken(
+        class_is_missing, r"burstable has None shares, and its pods 2", "settled"
     ),
     "CgroupsHold of classes": Broken(class_differs, r"burstable has 2 shares, and its pods 1024", "settled"),
     "StoreIsWhole of commits": Broken(
