@@ -49,4 +49,11 @@ SIXTH_LOOK = {
         "due_s = line.asked_s + 2 * asking.schedule.period_s\n",
         "calm",
     ),
+    "devices-of-sidecars-lent": Change(
+        "a main container is given the devices of a sidecar, which goes on with them",
+        "devices/_stock.py",
+        "free = set[str]().union(*ended) - set[str]().union(*kept)",
+        "free = set[str]().union(*ended)",
+        "plugins",
+    ),
 }
