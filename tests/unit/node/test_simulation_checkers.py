@@ -275,6 +275,24 @@ def test_a_restart_waits_for_the_hook_of_another_container() -> None:
         scene.wants("w")
 
 
+def test_an_overdue_pod_may_have_been_ending_since_an_earlier_life() -> None:
+    """That was killed as soon as it had stored so; its time was over by the next one (seed 7770031)."""
+    scene = Scene()
+    scene.environment.events.listen(ReadyFallsFirst(scene.environment).heard)
+    scene.wants(active_deadline_seconds=20)
+    made = scene.runs()
+    scene.told(ready=True)
+    for away_s in (60.0, 8.0):
+        scene.clock.advance(0.01)
+        killed_s = scene.clock.awake_s
+        scene.clock.advance(away_s)
+        scene.environment.reads.began_anew(killed_s)
+        scene.happens(What.KILLED)
+    scene.deleted(grace_s=10.0)
+    scene.clock.advance(0.2)
+    scene.ends(made, 0.0)
+
+
 @pytest.mark.parametrize(
     ("over_s", "alive_s", "is_heard"), [(1.5, 99.0, True), (0.5, 99.0, False), (30.0, 0.5, False)]
 )

@@ -213,6 +213,11 @@ def is_not_limited_yet(scene: Scene) -> None:
     in_cgroup(scene, Limits(cpu_shares=2), asked_s=scene.clock.awake_s)
 
 
+def class_is_missing(scene: Scene) -> None:
+    """After a boot its directory could not be made, so far."""
+    scene.environment.cgroups.apply(CgroupName.of("kubepods"), Limits(cpu_shares=2))
+
+
 def class_differs(scene: Scene) -> None:
     in_cgroup(scene, Limits(cpu_shares=1024))
     scene.environment.cgroups.apply(CGROUP.parent, Limits(cpu_shares=2))
@@ -767,6 +772,25 @@ def answered(scene: Scene, container: Container, ran: Ran, *, times: int, ready:
 
 def failures_count(scene: Scene) -> None:
     answered(scene, attrs.evolve(APP, liveness_probe=probed(LIVE)), Ran(LIVE, "1"), times=4)
+
+
+def asked_too_rarely(scene: Scene) -> None:
+    asked_each(scene, 7.0)
+
+
+def asked_too_often(scene: Scene) -> None:
+    asked_each(scene, 4.0)
+
+
+def asked_each(scene: Scene, seconds: float) -> None:
+    """Eleven times, of a probe with a period of 5 s."""
+    scene.environment.only_ends = True
+    probe = attrs.evolve(probed(LIVE), period_seconds=5)
+    scene.wants(container=attrs.evolve(APP, liveness_probe=probe))
+    made = scene.runs()
+    for _ in range(11):
+        scene.happens(What.RAN, uid="u", name="app", id=made, value=Ran(LIVE, "0"))
+        scene.clock.advance(seconds)
 
 
 def startup_counts(scene: Scene) -> None:
@@ -1369,6 +1393,8 @@ BROKEN = {
     "ProbesCount at a start": Broken(startup_counts, r"asked again whether it has started, and has said so"),
     "ProbesCount of who is not ready": Broken(unready_counts, r"told to be ready, and has failed 3 times"),
     "ProbesCount of who is ready": Broken(ready_counts, r"told not to be ready, and has passed 2 times"),
+    "ProbesKeepPace": Broken(asked_too_rarely, r"asked \(live\) each 7.0 s, and 5 s are its period"),
+    "ProbesKeepPace the other way": Broken(asked_too_often, r"asked \(live\) each 4.0 s, and 5 s"),
     "ProbesInTime": Broken(probes_in_time, r"u/app was not asked \(live\) for \d+ s"),
     "StrangersGo": Broken(strangers_go, r"which somebody else started, runs on", "settled"),
     "PhaseIsTrue": Broken(phase_is_true, r"told to have succeeded, and app has not"),
@@ -1431,6 +1457,9 @@ BROKEN = {
     "CgroupsHold of nobody": Broken(cgroup_of_nobody, r"/podu is there, and nobody wants u", "settled"),
     "CgroupsHold of limits": Broken(
         cgroups_differ, r"cpu_shares of \S+ is 2, and u asks for 1024", "settled"
+    ),
+    "CgroupsHold of a class that is not there": Broken(
+        class_is_missing, r"burstable has None shares, and its pods 2", "settled"
     ),
     "CgroupsHold of classes": Broken(class_differs, r"burstable has 2 shares, and its pods 1024", "settled"),
     "StoreIsWhole of commits": Broken(

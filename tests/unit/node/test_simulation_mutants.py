@@ -23,6 +23,7 @@ from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
 from tests.unit.node.simulated_restarts import RESTARTS
 from tests.unit.node.simulated_second_look import SECOND_LOOK
+from tests.unit.node.simulated_sixth_look import SIXTH_LOOK
 from tests.unit.node.simulated_third_look import THIRD_LOOK
 
 PACKAGE = Path(nodealloc.__file__).parent
@@ -208,6 +209,7 @@ MUTANTS = (
     | THIRD_LOOK
     | FOURTH_LOOK
     | FIFTH_LOOK
+    | SIXTH_LOOK
 )
 
 

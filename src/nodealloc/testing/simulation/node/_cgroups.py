@@ -114,7 +114,8 @@ class FaultyCgroups:
     """The same tree by the calls of one life, which fail once or for a while.
 
     Faults, by name: `cgroup cannot be made`, `cgroup write fails` (what was written before it stays),
-    `cgroup cannot be removed`.
+    `cgroup cannot be removed`, and of those above pods, which fail for a while whenever they do: `class
+    cgroup cannot be made`, `class cgroup write fails`.
 
     Args:
         life: Whose.
@@ -127,9 +128,10 @@ class FaultyCgroups:
 
     def apply(self, name: CgroupName, limits: Limits, /) -> None:
         """See `CgroupDriver.apply`."""
-        if name not in self._tree.tree and self._fails(name, "cgroup cannot be made"):
+        which = "cgroup" if pod_uid(PODS, name) is not None else "class cgroup"
+        if name not in self._tree.tree and self._fails(name, f"{which} cannot be made"):
             raise _refused(name, "", "a directory", self._life.chance.rng.choice(_NOT_MADE))
-        if not self._fails(name, "cgroup write fails"):
+        if not self._fails(name, f"{which} write fails"):
             self._tree.apply(name, limits)
             return
         rng = self._life.chance.rng
@@ -176,7 +178,7 @@ class FaultyCgroups:
             return True
         if not self._life.chance.strikes(fault):
             return False
-        if rng.random() < _FOR_A_WHILE:
+        if fault.startswith("class") or rng.random() < _FOR_A_WHILE:
             self._until_s[name, fault] = now_s + rng.uniform(*_SPELL_S)
         return True
 

@@ -1,17 +1,21 @@
-"""Checkers of how many answers of a probe count: as many in a row as it says, and not one more."""
+"""Checkers of probes: as many answers in a row count as one says, and it is asked as often as it says."""
 
 from __future__ import annotations
 
 from nodealloc.podspec import Container, Probe
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, Ran, What
-from nodealloc.testing.simulation.node._guarantee import ProbesHeard
+from nodealloc.testing.simulation.node._guarantee import Guarantee, ProbesHeard
 from nodealloc.testing.simulation.node._pods import STARTED
 
-__all__ = ["ProbesCount"]
+__all__ = ["ProbesCount", "ProbesKeepPace"]
 
 _TOLD_S = 4.0
 """So long after an answer that counts others may not have been told of it."""
+_PERIODS = 10
+"""Over so many periods it is seen how long one lasts."""
+_LEAST, _MOST = 0.9, 1.1
+"""So many periods one question after the other takes, on an average of those."""
 
 
 class ProbesCount(ProbesHeard):
@@ -73,6 +77,42 @@ class ProbesCount(ProbesHeard):
         )
         assert failed or count < probe.success_threshold or told.ready, (
             f"{uid}/{event.name} is told not to be ready, and has passed {count} times in a row"
+        )
+
+
+class ProbesKeepPace(Guarantee):
+    """Guarantee 10: a period is one, whatever the answers take; seen where nothing goes wrong but kills."""
+
+    words = "over ten periods a probe is asked ten times"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._since: dict[tuple[str, str, str], tuple[float, int]] = {}
+
+    def heard(self, event: Event, /) -> None:
+        """By the last of so many questions their periods are over, and not much more."""
+        if not self.environment.only_ends:
+            return
+        if event.what in {What.KILLED, What.POWER}:
+            self._since.clear()
+        elif event.what is What.EDITED:
+            self._since = {key: one for key, one in self._since.items() if key[0] != event.uid}
+        container = self.container(event) if isinstance(event.value, Ran) else None
+        for probe in () if container is None else _probes(container):
+            if isinstance(event.value, Ran) and probe.exec and probe.exec.command[0] == event.value.command:
+                self._is_asked(event, event.value.command, probe.period_seconds)
+
+    def _is_asked(self, event: Event, command: str, period_s: int) -> None:
+        key = event.uid, event.id, command
+        since_s, count = self._since.get(key, (event.at_s, -1))
+        self._since[key] = since_s, count + 1
+        if count + 1 < _PERIODS:
+            return
+        self._since[key] = event.at_s, 0
+        takes_s = (event.at_s - since_s) / _PERIODS
+        assert _LEAST * period_s <= takes_s <= _MOST * period_s, (
+            f"{event.uid}/{event.name} is asked ({command}) each {takes_s:.1f} s, "
+            f"and {period_s} s are its period"
         )
 
 

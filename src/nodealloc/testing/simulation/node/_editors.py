@@ -24,6 +24,8 @@ from nodealloc.testing.simulation.node._resources import RESOURCES
 __all__ = ["Editors"]
 
 _CORRECTS_S = 10.0
+_NOBODYS = "nobodys"
+"""A class of runtimes of which no node says who serves it."""
 _RESIZED_TOO = 0.3
 """Of static pods whose manifest is edited so many ask for other amounts besides."""
 
@@ -106,6 +108,19 @@ class Editors:
         for uid in [uid for pods in self._environment.pods.values() for uid in pods if self._goes_on(uid)]:
             pod = too_much(self._environment.known[uid])
             self._environment.edit(pod, _asked(pod))
+
+    def misdirect(self) -> None:
+        """Every pod that runs is to run in a class that nobody knows: no sandbox can be made for that."""
+        for uid in [uid for pods in self._environment.pods.values() for uid in pods if self._goes_on(uid)]:
+            pod = attrs.evolve(self._environment.known[uid], runtime_class_name=_NOBODYS)
+            self._environment.edit(pod, f"in the class {_NOBODYS}")
+
+    def redirect(self) -> None:
+        """None of them is any more."""
+        for uid in [uid for pods in self._environment.pods.values() for uid in pods]:
+            if self._environment.known[uid].runtime_class_name == _NOBODYS and self._is_wanted(uid):
+                pod = attrs.evolve(self._environment.known[uid], runtime_class_name="")
+                self._environment.edit(pod, "in no class")
 
     def grow(self) -> None:
         """Every pod that shares CPUs and goes on is to have a part of those that nobody asks for."""

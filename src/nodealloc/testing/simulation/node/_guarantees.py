@@ -11,7 +11,7 @@ from nodealloc.testing.simulation.node._clearing import (
     StoreIsWhole,
 )
 from nodealloc.testing.simulation.node._conditions import ConditionsFollow
-from nodealloc.testing.simulation.node._counting import ProbesCount
+from nodealloc.testing.simulation.node._counting import ProbesCount, ProbesKeepPace
 from nodealloc.testing.simulation.node._devices import (
     DevicesAligned,
     DevicesAreWell,
@@ -206,6 +206,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     CommandsAreTheirs,
     ProbesInTime,
     ProbesCount,
+    ProbesKeepPace,
     StrangersGo,
     UnwellGoSoon,
     PhaseIsTrue,

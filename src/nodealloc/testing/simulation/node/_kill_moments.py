@@ -18,6 +18,9 @@ _STORED_S = 3.0
 _BEGUN_S = 0.7
 """So long after a start it is remembered that its hook is to be run."""
 
+_LASTS_S = 8.0
+"""What a hook still takes that lasts."""
+
 
 class KillMoments:
     """Listens to what happens.
@@ -32,6 +35,7 @@ class KillMoments:
         self._until_s: dict[tuple[str, str], float] = {}
         self._hooked_s = 0.0
         self._hooks_s: dict[str, tuple[float, float]] = {}
+        self._long_s: dict[str, tuple[float, float]] = {}
         self._succeeded: set[str] = set()
 
     @property
@@ -50,6 +54,16 @@ class KillMoments:
             self._hooks_s[one] = 0.0, 0.0
         return bool(found)
 
+    def in_long_hook(self) -> str:
+        """A container whose hook has run for a moment, and lasts; of each once, "" for none."""
+        now_s = self._environment.awake_s
+        for one, (from_s, until_s) in tuple(self._long_s.items()):
+            if now_s >= from_s:
+                del self._long_s[one]
+                if now_s < until_s:
+                    return one
+        return ""
+
     @property
     def is_half_done(self) -> bool:
         """Whether a container has succeeded for good in a pod in which others run."""
@@ -62,6 +76,9 @@ class KillMoments:
     def heard(self, event: Event, /) -> None:
         """Something happened."""
         key = event.uid, event.name
+        if isinstance(event.value, Ran) and event.value.command in {POST_START, PRE_STOP}:
+            until_s = event.at_s + self._environment.containers.takes_s(event.id, event.value.command)
+            self._long_s[event.id] = event.at_s + _BEGUN_S, until_s - _LASTS_S
         if event.what is What.SIGNALLED or event.value == Ran(PRE_STOP, "0"):
             self._ending.add(event.id)
         elif event.what in {What.ENDED, What.REMOVED}:

@@ -88,7 +88,7 @@ class CgroupsHold(Guarantee):
             for cgroup, uid in there.items()
             if cgroup.parent == _BURSTABLE
         )
-        has = cgroups.tree[_BURSTABLE].cpu_shares
+        has = cgroups.tree.get(_BURSTABLE, Limits()).cpu_shares
         assert has == _shares(milli), f"{_BURSTABLE.path()} has {has} shares, and its pods {_shares(milli)}"
 
     def emptied(self) -> None:

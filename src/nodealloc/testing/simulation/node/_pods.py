@@ -66,6 +66,8 @@ _LOOPS = ("5", "9")
 """How uids end of pods whose first container ends soon after each start, so that it waits ever longer."""
 _READERS = ("3", "7")
 """How uids end of pods that may only read the volume that pods share."""
+_DEVICES_FIRST = ("0", "2", "4", "6", "8")
+"""How uids end of pods whose init containers want a device each where the first main one does."""
 _USER = 1000
 """The least number of a user as whom anything runs."""
 _FROM = "FROM"
@@ -113,6 +115,9 @@ def random_pod(
     main = tuple(_watched(rng, sized(f"app-{place}", size), hooks) for place in range(rng.choice((1, 1, 2))))
     ports = (ContainerPort(container_port=80, host_port=rng.choice(_PORTS)),) * (rng.random() < 0.15)
     main = (attrs.evolve(_with(main[0], devices), ports=ports), *main[1:])
+    if uid.endswith(_DEVICES_FIRST):
+        # Theirs are the next ones' afterwards, but for those of a sidecar, which keeps them.
+        init = tuple(_with(one, dict.fromkeys(devices, Quantity.of(1))) for one in init)
     lasts = rng.random() < _LASTS
     volumes = (OWN,) * (rng.random() < 0.3) + (SHARED,) * (rng.random() < 0.35)
     uses = tuple(VolumeUse(name=one, path=f"/{one}") for one in volumes)

@@ -25,10 +25,14 @@ class ReadyFallsFirst(ProbesHeard):
         self._ending: dict[str, float] = {}
         self._ended: set[str] = set()
         self._signalled: set[str] = set()
+        self._alive_s = 0.0
+        self._known_s: dict[str, float] = {}
 
     def heard(self, event: Event, /) -> None:
         """After the first signal of its end nobody reads that it is ready."""
         self.hear_probe(event)
+        if event.what is What.KILLED:
+            self._hear_kill(event)
         if event.what in {What.STARTED, What.ENDED} and event.uid not in self.environment.read:
             (self._ended.discard if self.main_runs(event.uid) else self._ended.add)(event.uid)
         # One that a probe had killed may start again before the agent acts on what it read.
@@ -59,9 +63,19 @@ class ReadyFallsFirst(ProbesHeard):
             return False
         return container in pod.init_containers
 
+    def _hear_kill(self, event: Event) -> None:
+        """What was overdue by then may have been ending since, however short the life: that is stored."""
+        killed_s = self.environment.reads.killed_s
+        for uid in self.environment.known:
+            late_s = self.environment.overdue_s(uid) - (event.at_s - killed_s)
+            if late_s > 0:
+                self._known_s.setdefault(uid, max(killed_s - late_s, self._alive_s))
+        self._alive_s = event.at_s
+
     def _overdue_s(self, event: Event) -> float:
         """For how long it may have been ending by its own deadline, known from the start of an agent on."""
-        return min(self.environment.overdue_s(event.uid), event.at_s - self.environment.reads.alive_since_s)
+        since_s = self._known_s.get(event.uid, self.environment.reads.alive_since_s)
+        return min(self.environment.overdue_s(event.uid), event.at_s - since_s)
 
     def _waits_s(self, uid: str) -> float:
         """How long the end of a pod waits at most until that was told."""

@@ -50,6 +50,9 @@ _MENDED_S = 60.0
 """So long nothing else happens once a container was edited that is in a crash loop."""
 _WAITING_S = 180.0
 """How long edits wait that cannot come in: what has to start again meanwhile does."""
+_COMES_S = 20.0
+"""So long after it is wanted a pod may take until its cgroup is made, where nothing goes wrong."""
+_CLASS_FAILS = "class cgroup write fails"
 _HANGS = re.compile(r" (hangs|is slow)$")
 _ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
 _FORGETS = frozenset({"disk fails", "disk is full", "executor doubles"})
@@ -188,22 +191,9 @@ class NodeSimulation:
         self._settle()
         self.environment.plugins.register_once()
         if self.seeds.rests_s:
-            self._users.begin_loop()
-            self.simulation.rest(self.seeds.rests_s)
-            self._editors.mend()
-            self._users.end_loop()
-            self.simulation.rest(_MENDED_S)
-            self._editors.ask_too_much()
-            self._users.crash_all()
-            self.simulation.rest(_WAITING_S)
-            self._editors.calm()
-            self._settle()
-            self._users.crash_all()
-            self._settle()
-            self._users.come()
-            self._settle()
-            self._users.go()
-            self._settle()
+            self._rest()
+        if _CLASS_FAILS in self.seeds.odds:
+            self._come_unweighed()
         if self.environment.is_aligned:
             self._editors.grow()
             self._settle()
@@ -217,6 +207,39 @@ class NodeSimulation:
         if self.environment.is_aligned:
             self._users.fill()
         return self._settle()
+
+    def _rest(self) -> None:
+        """Little happens for long: one container is in a crash loop; then edits come that nobody can make."""
+        self._users.begin_loop()
+        self.simulation.rest(self.seeds.rests_s)
+        self._editors.mend()
+        self._users.end_loop()
+        self.simulation.rest(_MENDED_S)
+        self._editors.ask_too_much()
+        self._users.crash_all()
+        self.simulation.rest(_WAITING_S)
+        self._editors.calm()
+        self._settle()
+        self._users.crash_all()
+        self._settle()
+        self._editors.misdirect()
+        self._users.crash_all()
+        self.simulation.rest(_WAITING_S)
+        self._editors.redirect()
+        self._settle()
+        self._users.come()
+        self._settle()
+        self._users.go()
+        self._settle()
+
+    def _come_unweighed(self) -> None:
+        """One pod more comes, and the weight of its class cannot be written at first; nothing else does."""
+        self._users.come()
+        self.simulation.chance.arm(_CLASS_FAILS)
+        self.simulation.rest(_COMES_S)
+        self._settle()
+        self._users.go()
+        self._settle()
 
     def built(self) -> object:
         """What the wiring returns at the beginning of a life; nothing of it runs yet."""
@@ -259,6 +282,8 @@ class NodeSimulation:
             act(20.0, users.crash_one)
             act(25.0, users.sicken)
             act(90.0, users.intrude)
+            if environment.only_ends:
+                act(2.0, self._end_in_hook)
             act(60.0, users.revive)
         if "killed" in self.seeds.odds:
             act(4.0, self._kill_at_work)
@@ -269,6 +294,11 @@ class NodeSimulation:
         act(every_s, environment.plugins.act)
         act(4 * every_s, environment.plugins.replace)
         act(2 * every_s, environment.plugins.register_twice)
+
+    def _end_in_hook(self, rng: Random) -> None:
+        """A container ends while its hook runs, or somebody asks its pod to end."""
+        if one := self._kill_moments.in_long_hook():
+            self._users.end_in_hook(rng, one)
 
     def _kill_at_work(self, _rng: Random) -> None:
         """The agent is killed while what it remembers counts."""

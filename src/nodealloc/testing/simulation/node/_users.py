@@ -28,8 +28,12 @@ KNOWN_S = 3.0
 """So long after it has read that a pod is to go an agent has remembered that, whatever becomes of it."""
 _ROLLS, _ROLLED_S = 0.25, 20
 """So often a pod is replaced where it could be, and so many seconds it has to end."""
+_LEFT_S = 20
+"""So many seconds a pod has to end that somebody asked for that before the agent came."""
 _NOTICED_S, _ASKED_S = 0.5, 3.0
 """So long after its deadline an agent that lives ends a pod for it, and has asked its containers to end."""
+_IN_HOOK = 0.5
+"""Of pods whose hook lasts so many are to end in it; of the others the container does."""
 _WORTH_IT = 500
 """Thousandths of CPUs; a pod that takes less than that is not worth its time."""
 _LITTLE = 100
@@ -64,27 +68,32 @@ class Users:
         self._guest = ""
 
     def begin(self) -> None:
-        """Before the agent's first life somebody else had pods here: they are wanted, and run."""
+        """Before the agent's first life somebody else had pods here, which run; one is to go."""
         for source in (API, FILE):
             self._number += 1
-            uid = f"uid-{self._number}"
-            pod = found_pod(uid)
-            self._environment.want(source, pod)
-            self.found.add(uid)
-            parent = f"/kubepods/burstable/pod{uid}"
-            self._environment.cgroups.leave(parent)
-            config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name, cgroup_parent=parent)
-            made = self._environment.containers.run_sandbox(config)
-            one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
-            container_id = self._environment.containers.create_container(made, one, config)
-            self._environment.containers.unseen.add(container_id)
-            self._environment.containers.start_container(container_id)
+            self._run_before(source, f"uid-{self._number}")
+        self._run_before(API, "uid-0")
+        self._environment.ask_to_end("uid-0", _LEFT_S)
         self._number += 1
         over = over_pod(f"uid-{self._number}")
         self._environment.over.add(over.uid)
         self._environment.want(API, over)
         self.found.add(over.uid)
         self.intrude(self._rng)
+
+    def _run_before(self, source: str, uid: str) -> None:
+        """Somebody else runs a pod here, which a source has."""
+        pod = found_pod(uid)
+        self._environment.want(source, pod)
+        self.found.add(uid)
+        parent = f"/kubepods/burstable/pod{uid}"
+        self._environment.cgroups.leave(parent)
+        config = SandboxConfig(pod=PodIdentity.of(pod), hostname=pod.name, cgroup_parent=parent)
+        made = self._environment.containers.run_sandbox(config)
+        one = ContainerConfig(name=pod.containers[0].name, image=pod.containers[0].image)
+        container_id = self._environment.containers.create_container(made, one, config)
+        self._environment.containers.unseen.add(container_id)
+        self._environment.containers.start_container(container_id)
 
     def add(self, rng: random.Random) -> None:
         """Somebody wants another pod."""
@@ -250,6 +259,15 @@ class Users:
         """A container ends for reasons of its own."""
         if running := self._environment.containers.running:
             self._environment.containers.crash(rng.choice(running).record.id, rng.choice((0, 1, 7)))
+
+    def end_in_hook(self, rng: random.Random, container_id: str) -> None:
+        """A container ends by itself, or somebody asks its pod to end."""
+        environment = self._environment
+        uid = environment.containers.pod_of(container_id)
+        if uid in environment.pods[API] and uid not in environment.deletions and rng.random() < _IN_HOOK:
+            environment.ask_to_end(uid, environment.known[uid].termination_grace_period_seconds)
+        elif container_id in environment.containers.running_of(uid):
+            environment.containers.crash(container_id, 7)
 
     def crash_all(self) -> None:
         """Every container does."""

@@ -1,4 +1,4 @@
-"""The disk of the store fails, fills and tears what is written; mounts and cgroups fail.
+"""The disk of the store fails, fills and tears; mounts and cgroups fail; at times the power goes.
 
 Faults that may strike, with their odds below:
 
@@ -9,8 +9,11 @@ Faults that may strike, with their odds below:
 - `cgroup cannot be made`
 - `cgroup write fails`
 - `cgroup cannot be removed`
+- `class cgroup cannot be made`
+- `class cgroup write fails`
 - `mount is slow`
 - `killed before a call`
+- `power lost`
 """
 
 from __future__ import annotations
@@ -29,9 +32,12 @@ DISKS = SeedClass(
         "cgroup cannot be made": 0.1,
         "cgroup write fails": 0.15,
         "cgroup cannot be removed": 0.2,
+        "class cgroup cannot be made": 0.4,
+        "class cgroup write fails": 0.05,
         "mount fails": 0.1,
         "mount is slow": 0.05,
         "killed before a call": 0.003,
+        "power lost": 0.0004,
         "call takes time": 0.8,
     },
 )

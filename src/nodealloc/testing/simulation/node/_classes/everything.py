@@ -35,6 +35,8 @@ Faults that may strike, with their odds below:
 - `cgroup cannot be made`
 - `cgroup write fails`
 - `cgroup cannot be removed`
+- `class cgroup cannot be made`
+- `class cgroup write fails`
 - `mount is slow`
 - `mount hangs`
 - `executor refuses`
@@ -90,6 +92,8 @@ EVERYTHING = SeedClass(
         "cgroup cannot be made": 0.02,
         "cgroup write fails": 0.03,
         "cgroup cannot be removed": 0.04,
+        "class cgroup cannot be made": 0.3,
+        "class cgroup write fails": 0.02,
         "mount fails": 0.02,
         "mount is slow": 0.02,
         "mount hangs": 0.002,
