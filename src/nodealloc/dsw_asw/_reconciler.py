@@ -116,7 +116,6 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._operations: Operations[K, S, R] = Operations(domain.perform, executor, self._clock, self._wake)
         self._records = Records(actual, remember, name)
         self._waits = Waits[K]()
-        self._closed = False
         self._glanced = Summary()
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._bookkeeping = Bookkeeping[K](BackOff() if back_off is None else back_off, resync_s)
@@ -196,7 +195,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 turn.keys, more = self._bookkeeping.due_keys.take()
             if more or self._operations.next_ended() is not None:
                 self._wake()
-            if not self._closed:
+            if not self._begun.is_closed:
                 for key in turn.keys:
                     self._planner.plan(key, turn)
             return self._writing.rows(turn)
@@ -212,8 +211,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             raise RuntimeError(f"{self.name}: a pass was ended that had not begun")
         try:
             self._writing.ended(turn, error)
-            if turn.plans and not self._closed:
-                self._begun.start_all(turn)
+            self._begun.start_all(turn)
             if self._begun.call_next(turn):
                 self._wake()
             self._waits.changed(turn.keys)
@@ -348,7 +346,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
 
         wait = Wait(keys, look, self._clock, self._waits.remove)
         self._waits.add(wait)
-        if self._closed:
+        if self._begun.is_closed:
             wait.close(self.running())
         return wait
 
@@ -383,12 +381,13 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             subjects have to count as uncertain at the next start.
         """
         until_s = time.monotonic() + timeout_s
-        self._closed = True
+        self._begun.is_closed = True
         self._writing.close()
-        for operation in tuple(self._operations.under_way()):
-            self._operations.ask_to_stop(operation)
-        self._wake()
-        self.reconcile()
+        # The second time for what a pass that was under way on another thread has started since.
+        for _ in range(2):
+            self._begun.ask_all_to_stop()
+            self._wake()
+            self.reconcile()
         while self.running() and time.monotonic() < until_s:
             self._work.wait(until_s - time.monotonic())
             self.reconcile()

@@ -1,0 +1,79 @@
+"""What another thread does between two lines of a pass: nothing is lost, and an end is an end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+
+from nodealloc.dsw_asw import Cancel, Outcome, Plan, Reconciler, Running, Step, ThreadExecutor, View, World
+
+
+class HookedClock:
+    """The machine's clock; what is put into `next_call` is called once, by whoever asks next."""
+
+    def __init__(self) -> None:
+        self.next_call: Callable[[], None] | None = None
+
+    def monotonic_s(self) -> float:
+        """Now."""
+        call, self.next_call = self.next_call, None
+        if call is not None:
+            call()
+        return time.monotonic()
+
+
+class Lasting:
+    """A step for each key that lasts until it is asked to stop."""
+
+    def __init__(self) -> None:
+        self.began = {key: threading.Event() for key in "ab"}
+        self.asked = {key: threading.Event() for key in "ab"}
+        self.planned: dict[str, Callable[[], None]] = {}
+
+    def plan(self, view: View[str, int, int, str]) -> Plan[int, str]:
+        """One step."""
+        if view.want is None or view.running:
+            return Plan()
+        self.planned.pop(view.key, lambda: None)()
+        return Plan(steps=[Step(scope=(view.key,), verb="last", detail=view.key)])
+
+    def perform(self, step: Step[str], cancel: Cancel) -> None:
+        """Until somebody asks."""
+        self.began[step.detail].set()
+        if cancel.wait(5.0):
+            self.asked[step.detail].set()
+        raise CancelledError
+
+    def settled(self, have: int | None, _step: Step[str], _outcome: Outcome[None]) -> int | None:
+        """As before."""
+        return have
+
+
+def test_what_a_pass_starts_as_its_engine_is_stopped_is_asked_to_stop_as_well() -> None:
+    """The pass had begun before: its operation would run on, and the stop wait all its time for it."""
+    clock, domain = HookedClock(), Lasting()
+    wanted: World[str, int] = World("wanted")
+    engine: Reconciler[str, int, int, str] = Reconciler(
+        domain, desired=wanted, actual=World("had"), executor=ThreadExecutor(), clock=clock, resync_s=None
+    )
+    wanted.put("a", 1)
+    engine.reconcile()
+    assert domain.began["a"].wait(10.0)
+    left: list[tuple[Running[object], ...]] = []
+    stopping = threading.Thread(target=lambda: left.append(engine.stop(20.0)))
+
+    def stop_now() -> None:
+        stopping.start()
+        assert domain.asked["a"].wait(10.0)  # by now all that ran then have been asked
+
+    def at_the_start() -> None:
+        clock.next_call = stop_now
+
+    domain.planned["b"] = at_the_start
+    wanted.put("b", 1)
+    engine.reconcile()
+    stopping.join(30.0)
+    assert left == [()]
+    assert not domain.began["b"].is_set() or domain.asked["b"].is_set()
