@@ -122,11 +122,11 @@ class Begun(Generic[K, W, H, S, R]):
             for running in self._operations.of_key(key):
                 if running.is_of(step):
                     return
+            if self._bookkeeping.is_held_off(key, step, turn.now_s):
+                return
         except Exception as error:  # noqa: BLE001 - details compare as their domain likes
             turn.count("failed")
             self._bookkeeping.hold_off(key, step, error, turn.now_s)
-            return
-        if self._bookkeeping.is_held_off(key, step, turn.now_s):
             return
         if not self._operations.is_open(step.scope):
             turn.count("blocked")
