@@ -46,6 +46,9 @@ R = TypeVar("R", default=None)
 V = TypeVar("V")
 Row = TypeVar("Row")
 
+_LOOK_S = 0.1
+"""Longest that an end is waited for at a time: a pass of another thread may have taken its wake-up."""
+
 
 @typed_methods
 class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
@@ -250,12 +253,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def _seen(self, passes: int = 0) -> Summary:
         next_due_s = self._next_due_s()
         held_off, running, seen = self._bookkeeping.failures.count, self._operations.count, self._glanced
-        if (
-            seen.next_due_s != next_due_s
-            or seen.running != running
-            or seen.held_off != held_off
-            or seen.passes != passes
-        ):
+        now = next_due_s, running, held_off, passes
+        if (seen.next_due_s, seen.running, seen.held_off, seen.passes) != now:
             # Members of a group that rest are glanced at in every pass of the others.
             seen = self._glanced = Summary(
                 passes=passes, held_off=held_off, running=running, next_due_s=next_due_s
@@ -274,8 +273,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        due_s = self._timers.soonest_s
-        return None if due_s == math.inf else max(0.0, due_s - self._clock.monotonic_s())
+        due_s = self._next_due_s()
+        return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
 
     def _next_due_s(self) -> float | None:
         due_s = self._timers.soonest_s
@@ -389,7 +388,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._wake()
             self.reconcile()
         while self.running() and time.monotonic() < until_s:
-            self._work.wait(until_s - time.monotonic())
+            self._work.wait(min(until_s - time.monotonic(), _LOOK_S))
             self.reconcile()
         self._bookkeeping.due_keys.close()
         running = self.running()

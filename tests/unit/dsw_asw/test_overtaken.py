@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 
 from nodealloc.dsw_asw import Cancel, Outcome, Plan, Reconciler, Running, Step, ThreadExecutor, View, World
+from nodealloc.testing.devices import wait_until
 
 
 class HookedClock:
@@ -31,6 +32,7 @@ class Lasting:
         self.began = {key: threading.Event() for key in "ab"}
         self.asked = {key: threading.Event() for key in "ab"}
         self.planned: dict[str, Callable[[], None]] = {}
+        self.heeds, self.ends = True, threading.Event()
 
     def plan(self, view: View[str, int, int, str]) -> Plan[int, str]:
         """One step."""
@@ -42,7 +44,9 @@ class Lasting:
     def perform(self, step: Step[str], cancel: Cancel) -> None:
         """Until somebody asks."""
         self.began[step.detail].set()
-        if cancel.wait(5.0):
+        if not self.heeds:
+            assert self.ends.wait(10.0)
+        elif cancel.wait(5.0):
             self.asked[step.detail].set()
         raise CancelledError
 
@@ -77,3 +81,33 @@ def test_what_a_pass_starts_as_its_engine_is_stopped_is_asked_to_stop_as_well() 
     stopping.join(30.0)
     assert left == [()]
     assert not domain.began["b"].is_set() or domain.asked["b"].is_set()
+
+
+def test_an_end_that_others_settle_as_a_stop_begins_to_wait_for_it_is_heard() -> None:
+    """Their pass takes the wake-up away; the stop goes on all the same."""
+    domain, clock = Lasting(), HookedClock()
+    wanted: World[str, int] = World("wanted")
+    engine: Reconciler[str, int, int, str] = Reconciler(
+        domain, desired=wanted, actual=World("had"), executor=ThreadExecutor(), clock=clock, resync_s=None
+    )
+    domain.heeds = False
+    wanted.put("a", 1)
+    engine.reconcile()
+    waits, overtaken = engine._work.wait, threading.Event()
+
+    def overtaken_once(timeout_s: float | None = None) -> bool:
+        if not overtaken.is_set():
+            overtaken.set()
+            domain.ends.set()
+            wait_until(lambda: not engine.running(), what="the operation ends")
+            others = threading.Thread(target=engine.run_until_quiet)
+            others.start()
+            others.join(10.0)
+        return waits(timeout_s)
+
+    engine._work.wait = overtaken_once  # type: ignore[method-assign]
+    stopping = threading.Thread(target=engine.stop, args=(600.0,), daemon=True)
+    stopping.start()
+    stopping.join(10.0)
+    assert overtaken.is_set()
+    assert not stopping.is_alive()
