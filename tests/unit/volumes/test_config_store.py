@@ -110,3 +110,63 @@ def test_a_change_while_it_is_read_is_not_lost() -> None:
     assert store.read("n", "o") == new
     assert store.read("n", "o") == new
     assert source.reads == 2
+
+
+def test_an_old_answer_that_comes_late_is_believed_by_nobody_after_it_was_forgotten() -> None:
+    """It was read before a change; the next pod that uses the object has read the new content by then."""
+    source = Source()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    old, new = source.found, ConfigObject(data={"a": b"2"}, version="2")
+    read = source.read
+
+    def slow(namespace: str, name: str, /) -> ConfigObject | None:
+        found = read(namespace, name)
+        source.read = read  # type: ignore[method-assign]
+        source.found = new
+        source.watchers[0]()
+        store.forget("n", "o")
+        assert store.read("n", "o") == new  # another pod, which follows it from now on
+        return found
+
+    source.read = slow  # type: ignore[method-assign]
+    assert store.read("n", "o") == old
+    assert store.read("n", "o") == new
+
+
+def test_what_is_forgotten_while_it_is_read_stays_forgotten() -> None:
+    """Nobody uses it any more: nothing is kept of it, whatever the strategy, and nobody follows it."""
+    for strategy in ChangeStrategy:
+        source = Source()
+        source.found = ConfigObject(data={"a": b"1"}, version="1", immutable=True)
+        store = ConfigStore(source, strategy)
+        read = source.read
+
+        def forgetting(
+            namespace: str,
+            name: str,
+            /,
+            store: ConfigStore = store,
+            read: Callable[[str, str], ConfigObject | None] = read,
+        ) -> ConfigObject | None:
+            found = read(namespace, name)
+            store.forget(namespace, name)
+            return found
+
+        source.read = forgetting  # type: ignore[method-assign]
+        store.read("n", "o")
+        assert (store._known, source.watchers) == ({}, [])
+
+
+def test_what_is_forgotten_as_its_watch_begins_is_watched_by_nobody() -> None:
+    """Else nobody would ever end it."""
+
+    class Late(Source):
+        def watch(self, namespace: str, name: str, on_change: Callable[[], None], /) -> Callable[[], None]:
+            stop = super().watch(namespace, name, on_change)
+            store.forget(namespace, name)
+            return stop
+
+    source = Late()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    assert store.read("n", "o") == source.found
+    assert (store._known, source.watchers) == ({}, [])
