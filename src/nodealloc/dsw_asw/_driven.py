@@ -144,11 +144,15 @@ class Driven(abc.ABC):
         return leave
 
     def start(self) -> None:
-        """Make passes in a daemon thread from now on; once in a life."""
+        """Make passes in a daemon thread from now on; once in a life, and not at all where that raises."""
         if self._thread is not None:
             raise ConfigurationError(f"{self.name} was started before; make a new one")
-        self._thread = threading.Thread(target=self._drive, name=self.name, daemon=True)
-        self._thread.start()
+        thread = self._thread = threading.Thread(target=self._drive, name=self.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more threads
+            self._thread = None
+            raise
 
     async def run(self) -> None:
         """Make passes on this event loop until `stop` is called or the task is cancelled.

@@ -287,3 +287,30 @@ def test_a_time_that_nobody_can_wait_is_refused(gather_s: float) -> None:
     """The driver's thread would end at it, while much is under way."""
     with pytest.raises(ConfigurationError, match="gather_s"):
         Group(gather_s=gather_s)
+
+
+def test_a_driver_without_a_thread_was_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system gives none: nobody drives, it can be stopped or started later, and nothing hides why."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+    starts = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == bench.reconciler.name:
+            raise RuntimeError("can't start new thread")
+        starts(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="can't start"):
+            bench.reconciler.start()
+    assert not bench.reconciler.is_driven
+    bench.desired.put("a", 1)
+    bench.reconciler.start()
+    bench.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
+    assert bench.reconciler.stop() == ()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        other = Bench(resync_s=None).reconciler
+        with pytest.raises(RuntimeError, match="can't start"):
+            other.start()
+    assert other.stop() == ()
