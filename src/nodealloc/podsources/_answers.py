@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 
@@ -11,6 +12,8 @@ from nodealloc.podfacts import PodEvent
 from nodealloc.podsources._ports import SourceFault
 
 __all__ = ["FaultLines", "SourceAnswer"]
+
+_log = logging.getLogger("nodealloc.podsources")
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +68,10 @@ class FaultLines:
                 lines = [f"{where}: {what}" for where, what in now.items() if before.get(where) != what]
                 lines += [f"{where}: {what}" for where, what in over.items() if where not in now]
                 for line in lines:
-                    self._tell(line)
+                    try:
+                        self._tell(line)
+                    except Exception:  # noqa: BLE001 - whoever is told has a fault of its own
+                        _log.exception("a fault of source %s could not be told: %s", source, line)
 
 
 def _faults(source: str, answer: SourceAnswer | None) -> Mapping[str, str]:

@@ -7,7 +7,10 @@ import threading
 
 import pytest
 
+from nodealloc.dsw_asw import World
 from nodealloc.podsources import PodSources
+from nodealloc.podsources._answers import FaultLines, SourceAnswer
+from nodealloc.podsources._ports import SourceFault
 from nodealloc.testing.dirwatch import FakeWatcher
 from nodealloc.testing.podsources import FakeSource
 
@@ -58,3 +61,22 @@ def _runs(sources: PodSources) -> bool:
     names = {"a waker", "b waker"}
     own = sources._thread
     return (own is not None and own.is_alive()) or any(one.name in names for one in threading.enumerate())
+
+
+def test_a_line_that_cannot_be_told_keeps_no_other_from_being_told(caplog: pytest.LogCaptureFixture) -> None:
+    """As where nobody reads what an agent says any more: the lines behind it, and of other sources, come."""
+    answers: World[str, SourceAnswer] = World("answers")
+    lines: list[str] = []
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        if line.startswith("one"):
+            raise BrokenPipeError
+
+    faults = tuple(SourceFault(where=where, what="wrong") for where in ("one", "two"))
+    answers.put("a", SourceAnswer(faults=faults))
+    answers.put("b", SourceAnswer(error="away"))
+    with caplog.at_level(logging.ERROR):
+        FaultLines(answers, tell)
+    assert lines == ["one: wrong", "two: wrong", "source b: away"]
+    assert "could not be told" in caplog.text
