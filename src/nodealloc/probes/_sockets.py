@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
+import logging
 import select
 import selectors
 import socket
@@ -20,6 +21,7 @@ __all__ = ["Sockets"]
 
 T = TypeVar("T")
 
+_log = logging.getLogger("nodealloc.probes")
 _ENOUGH: Final = 64
 """Bytes of wake-ups that are read at a time; all of them say the same."""
 _STEP_S: Final = 0.005
@@ -93,7 +95,7 @@ class Sockets(Generic[T]):
         running = self._running.pop(token, None)
         if running is not None:
             self._leave(running)
-            running.exchange.close()
+            _end(running.exchange)
 
     def next_end_s(self) -> float | None:
         """When the next one runs out of time."""
@@ -124,7 +126,7 @@ class Sockets(Generic[T]):
             running = heapq.heappop(self._ends)[2]
             self._go_on(running, late=True)
             if self._running.get(running.token) is running:
-                running.exchange.close()
+                _end(running.exchange)
                 self._over(running, Reply(ReplyKind.FAILURE, _GOES_ON, timed_out=True))
 
     def _looked(self, timeout_s: float | None) -> bool:
@@ -158,7 +160,7 @@ class Sockets(Generic[T]):
         except StopIteration as done:
             self._over(running, cast("Reply", done.value))
         except Exception as error:  # noqa: BLE001 - one prober's fault is an error of its own probe
-            running.exchange.close()
+            _end(running.exchange)
             self._over(running, Reply(ReplyKind.ERROR, error_words(error)))
 
     def _wait_for(self, running: _Running[T], one: socket.socket, events: int) -> None:
@@ -197,3 +199,11 @@ class Sockets(Generic[T]):
         if one.fileno() == running.fd:
             with contextlib.suppress(OSError):
                 self._epoll.unregister(running.fd)
+
+
+def _end(exchange: Exchange) -> None:
+    """End an exchange that nobody waits for any more; what it raises then is no other's trouble."""
+    try:
+        exchange.close()
+    except Exception:  # noqa: BLE001 - it is left behind all the same
+        _log.exception("a prober's exchange did not end well; it is over all the same")
