@@ -346,7 +346,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         wait = Wait(keys, look, self._clock, self._waits.remove)
         self._waits.add(wait)
         if self._begun.is_closed:
-            wait.close(self.running())
+            self._waits.end(wait, self.running())
         return wait
 
     def wait_until(

@@ -133,6 +133,11 @@ class Waits(Generic[K]):
                 if waits is not None and waits.pop(id(wait), None) is not None and not waits:
                     del self._by_key[key]
 
+    def end(self, wait: Wait[K], running: Sequence[Running[object]], /) -> None:
+        """End one wait, which somebody else may be ending as well."""
+        with self._lock:
+            wait.close(running)
+
     def changed(self, keys: Iterable[K], /) -> None:
         """Let the waits for these keys look again."""
         if not self._by_key:

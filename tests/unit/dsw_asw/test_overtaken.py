@@ -5,9 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 
-from nodealloc.dsw_asw import Cancel, Outcome, Plan, Reconciler, Running, Step, ThreadExecutor, View, World
+import pytest
+
+from nodealloc.dsw_asw import (
+    Cancel,
+    Outcome,
+    Plan,
+    Reconciler,
+    Running,
+    ShutDownError,
+    Step,
+    ThreadExecutor,
+    View,
+    World,
+)
 from nodealloc.testing.devices import wait_until
 
 
@@ -111,3 +124,41 @@ def test_an_end_that_others_settle_as_a_stop_begins_to_wait_for_it_is_heard() ->
     stopping.join(10.0)
     assert overtaken.is_set()
     assert not stopping.is_alive()
+
+
+def test_who_begins_to_wait_as_an_engine_is_stopped_does_not_stop_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both end the same wait at the same time: each goes on, and whoever waits hears of the end."""
+    wanted: World[str, int] = World("wanted")
+    engine: Reconciler[str, int, int, str] = Reconciler(
+        Lasting(), desired=wanted, actual=World("had"), executor=ThreadExecutor(), resync_s=None
+    )
+    held, sets = threading.Event(), Future.set_exception
+    left: list[tuple[Running[object], ...]] = []
+    stopping = threading.Thread(target=lambda: left.append(engine.stop()), daemon=True)
+    closes = engine._waits.close
+
+    def noted(running: tuple[Running[object], ...]) -> None:
+        assert held.wait(10.0)
+        closes(running)
+
+    def held_once(future: Future[None], error: BaseException | None) -> None:
+        if not held.is_set():
+            held.set()
+            stopping.join(1.0)  # by then it is through, or waits for this thread
+        sets(future, error)
+
+    def lacks(_key: str, _want: int | None, _have: int | None) -> str:
+        if not stopping.ident:
+            stopping.start()
+            wait_until(lambda: engine._begun.is_closed, what="the engine is closed")
+        return "nothing is done any more"
+
+    monkeypatch.setattr(engine._waits, "close", noted)
+    monkeypatch.setattr(Future, "set_exception", held_once)
+    wait = engine.wait(["a"], lacks)
+    stopping.join(10.0)
+    assert (held.is_set(), left) == (True, [()])
+    with pytest.raises(ShutDownError):
+        wait.result(0.0)
