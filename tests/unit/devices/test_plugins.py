@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +33,7 @@ from nodealloc.devices import (
 )
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.devices.plugins._codec import RegisterRequest
+from nodealloc.devices.plugins._grpc import GrpcConnection
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
@@ -111,6 +114,60 @@ def test_a_bug_in_a_connection_is_that_plugins_trouble(caplog: pytest.LogCapture
         wait_until(lambda: bool(plugins.status()) and plugins.status()[0].phase is Phase.LOST)
         assert plugins.status()[0].trouble == "RuntimeError: a bug"
     assert "following its stream failed" in caplog.text
+
+
+class Stuck(FakePlugin):
+    """A connection that cannot be closed without an error."""
+
+    def close(self) -> None:
+        """See `PluginWatch`."""
+        super().close()
+        raise OSError("not now")
+
+
+def test_a_connection_that_does_not_close_well_is_let_go_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The end of its stream counts, who comes after it serves, and a shell that stops goes through."""
+    made = [Stuck([Device("a")]), Stuck([Device("a"), Device("b")]), Stuck()]
+    left = iter(made)
+    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), connect=lambda _socket: next(left), look_s=0.01)
+    with plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        plugins.register(GPU, "/t", ["v1beta1"])
+        listed(plugins, 2)
+        FakePlugin.close(made[1])
+        wait_until(lambda: plugins.status()[0].phase is Phase.LOST)
+        plugins.register("example.com/net", "/n", ["v1beta1"])
+        plugins.deregister("example.com/net", "/n")
+        wait_until(lambda: plugins.status()[1].phase is Phase.LOST)
+    assert "not now" in caplog.text
+    assert not plugins.engine.running()
+
+
+def test_a_connection_whose_stream_gets_no_thread_can_be_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The system gives none: that is the error, and the socket and the stream are given back."""
+    starts = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name.startswith("device lists of"):
+            raise RuntimeError("can't start new thread")
+        starts(thread)
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        path = str(tmp_path / "gpu.sock")
+        listening.bind(path)
+        listening.listen()
+        connection = GrpcConnection(path)
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="can't start"):
+            next(connection.lists())
+        connection.close()
+        with pytest.raises(PluginUnavailableError):
+            next(connection.lists())
 
 
 def test_a_resource_that_nobody_has_spoken_of_is_looked_at() -> None:
