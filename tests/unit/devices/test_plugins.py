@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +35,7 @@ from nodealloc.devices import (
 )
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.devices.plugins._codec import RegisterRequest
+from nodealloc.devices.plugins._endpoints import Endpoint
 from nodealloc.devices.plugins._grpc import GrpcConnection
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import PermanentError, RetryableError
@@ -168,6 +171,34 @@ def test_a_connection_whose_stream_gets_no_thread_can_be_closed(
         connection.close()
         with pytest.raises(PluginUnavailableError):
             next(connection.lists())
+
+
+def test_a_plugin_that_registered_again_costs_no_descriptor_where_none_is_left_to_look_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its stream has ended, and whether it listens cannot be told: it is away, and its socket is not held."""
+    plugins, path = serving(FakePlugin()), tmp_path / "gpu.sock"
+    endpoint = Endpoint(
+        resource=GPU,
+        generation=1,
+        socket=str(path),
+        path=str(path),
+        identity=None,
+        connection=FakePlugin(),
+        options=PluginOptions(),
+    )
+
+    def refused(*_: object, **__: object) -> socket.socket:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", refused)
+            assert not plugins._streams._opened_again(endpoint)
+        links = [one for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+        assert str(path) not in map(os.readlink, links)
 
 
 def test_a_resource_that_nobody_has_spoken_of_is_looked_at() -> None:

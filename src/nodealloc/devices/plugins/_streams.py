@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from nodealloc import _sockets
 from nodealloc.devices._inventory import DeviceList, Inventory
 from nodealloc.devices._ports import AllocatorKeeper
 from nodealloc.devices.plugins._callbacks import Callbacks, PluginRegistration
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
 from nodealloc.devices.plugins._inventories import Inventories
+from nodealloc.devices.plugins._unanswered import is_served
 from nodealloc.dsw_asw import (
     KEEP,
     Cancel,
@@ -157,10 +157,10 @@ class Streams:
 
     def _opened_again(self, endpoint: Endpoint) -> bool:
         """Whether a plugin that registered a second time serves on, by the stream that this opens for it."""
-        found = _sockets.pin(endpoint.path)
-        served = found is not None and found.is_served()
-        if found is not None:
-            found.release()
+        try:
+            served = is_served(endpoint.path)
+        except OSError:  # no descriptor is left to look with
+            served = False
         if self._callbacks.stopping.is_set() or not served:
             return False
         registration = PluginRegistration(
