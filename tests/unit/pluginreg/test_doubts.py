@@ -326,3 +326,24 @@ def test_a_plugin_that_never_answers_is_cancelled_at_the_deadline() -> None:
     client.hang.clear()
     rest(bench)
     assert bench.handler.held
+
+
+class Stuck(FakeWatcher):
+    """A watcher that cannot be closed without an error."""
+
+    def close(self) -> None:
+        """See `Watcher`."""
+        super().close()
+        raise OSError("not now")
+
+
+def test_a_watcher_that_does_not_close_well_keeps_no_registrar_from_stopping(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its error is logged; nothing runs on."""
+    registrar = PluginRegistrar(tmp_path, {}, watcher=Stuck())
+    registrar.start()
+    assert registrar.stop() == ()
+    assert "not now" in caplog.text
+    assert registrar._thread is not None
+    assert not registrar._thread.is_alive()
