@@ -24,6 +24,7 @@ from nodealloc.devices import (
     Device,
     DeviceAllocator,
     DeviceLedger,
+    DeviceList,
     Inventory,
     Phase,
     PluginLimits,
@@ -37,6 +38,7 @@ from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.devices.plugins._codec import RegisterRequest
 from nodealloc.devices.plugins._endpoints import Endpoint
 from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
@@ -214,6 +216,25 @@ def test_a_resource_that_nobody_has_spoken_of_is_looked_at() -> None:
         clock.advance(5.0)
         plugins.reconcile()
         wait_until(lambda: [one.phase for one in plugins.status()] == [Phase.GONE])
+
+
+def test_a_look_does_not_undo_what_a_plugin_says_meanwhile() -> None:
+    """It registers and lists between the question whether it has spoken and the answer: its devices stay."""
+    ledger, clock = DeviceLedger(DeviceAllocator()), VirtualClock()
+    inventories = Inventories(ledger, clock, most=10, grace_s=5.0, told=lambda *_: None)
+    ledger.alter(lambda allocator: allocator.with_inventory(Inventory(resource=GPU)))
+    devices = DeviceList.of([Device("a")], nodes=(0,))
+
+    def found(inventory: Inventory) -> Inventory:
+        inventories.change(
+            GPU,
+            lambda known: known.registered(1, now_s=0.0).listed(1, devices, PluginOptions(), now_s=0.0),
+        )
+        return inventory.ended(inventory.generation, "the agent started anew", now_s=0.0)
+
+    inventories.observe(found)
+    kept = ledger.current().inventories[GPU]
+    assert (kept.phase, kept.capacity.allocatable) == (Phase.SERVING, 1)
 
 
 def test_a_plugin_that_lists_nothing_is_waited_for_no_longer_than_its_grace_period() -> None:
