@@ -96,7 +96,9 @@ def test_what_a_pass_starts_as_its_engine_is_stopped_is_asked_to_stop_as_well() 
     assert not domain.began["b"].is_set() or domain.asked["b"].is_set()
 
 
-def test_an_end_that_others_settle_as_a_stop_begins_to_wait_for_it_is_heard() -> None:
+def test_an_end_that_others_settle_as_a_stop_begins_to_wait_for_it_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Their pass takes the wake-up away; the stop goes on all the same."""
     domain, clock = Lasting(), HookedClock()
     wanted: World[str, int] = World("wanted")
@@ -118,7 +120,7 @@ def test_an_end_that_others_settle_as_a_stop_begins_to_wait_for_it_is_heard() ->
             others.join(10.0)
         return waits(timeout_s)
 
-    engine._work.wait = overtaken_once  # type: ignore[method-assign]
+    monkeypatch.setattr(engine._work, "wait", overtaken_once)
     stopping = threading.Thread(target=engine.stop, args=(600.0,), daemon=True)
     stopping.start()
     stopping.join(10.0)
