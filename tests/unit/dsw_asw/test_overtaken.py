@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, KeysView
 from concurrent.futures import CancelledError, Future
 
 import pytest
@@ -164,3 +164,46 @@ def test_who_begins_to_wait_as_an_engine_is_stopped_does_not_stop_that(
     assert (held.is_set(), left) == (True, [()])
     with pytest.raises(ShutDownError):
         wait.result(0.0)
+
+
+class Interrupted(dict[int, Callable[[], None]]):
+    """Somebody else comes while it is copied for the first time."""
+
+    def __init__(self, others: Callable[[], object]) -> None:
+        super().__init__()
+        self._others: list[Callable[[], object]] = [others]
+
+    def __iter__(self) -> Iterator[int]:
+        """As of a dict; that it is asked here keeps Python from copying it at once."""
+        return super().__iter__()
+
+    def keys(self) -> KeysView[int]:
+        """See `dict`."""
+        if self._others:
+            other = threading.Thread(target=self._others.pop(), daemon=True)
+            other.start()
+            other.join(0.5)
+        return super().keys()
+
+
+def test_two_who_begin_to_listen_at_once_both_hear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As two groups of one member: the one that was lost slept for ever."""
+    wanted: World[str, int] = World("wanted")
+    engine: Reconciler[str, int, int, str] = Reconciler(
+        Lasting(), desired=wanted, actual=World("had"), executor=ThreadExecutor(), resync_s=None
+    )
+    heard: list[str] = []
+    second = threading.Event()
+
+    def listen_as_well() -> None:
+        engine.add_listener(lambda: heard.append("second"))
+        second.set()
+
+    monkeypatch.setattr(engine, "_listeners", Interrupted(listen_as_well))
+    leave = engine.add_listener(lambda: heard.append("first"))
+    assert second.wait(10.0)
+    wanted.put("a", 1)
+    assert sorted(heard) == ["first", "second"]
+    leave()
+    assert len(engine._listeners) == 1
+    engine.close()
