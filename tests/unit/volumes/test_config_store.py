@@ -8,6 +8,7 @@ import pytest
 
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.volumes.plugins import ChangeStrategy, ConfigObject, ConfigStore
+from nodealloc.volumes.plugins._objects import ObjectFiles
 
 
 class Source:
@@ -170,3 +171,28 @@ def test_what_is_forgotten_as_its_watch_begins_is_watched_by_nobody() -> None:
     store = ConfigStore(source, ChangeStrategy.WATCH)
     assert store.read("n", "o") == source.found
     assert (store._known, source.watchers) == ({}, [])
+
+
+def test_a_watch_that_does_not_end_well_keeps_no_other_from_ending(caplog: pytest.LogCaptureFixture) -> None:
+    """A volume of two objects is gone: both are forgotten, and its pod is not kept for the error."""
+
+    class Stuck(Source):
+        def watch(self, namespace: str, name: str, on_change: Callable[[], None], /) -> Callable[[], None]:
+            stop = super().watch(namespace, name, on_change)
+
+            def stop_badly() -> None:
+                stop()
+                raise OSError("not now")
+
+            return stop_badly
+
+    source = Stuck()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    files = ObjectFiles(store, "configMap", plugin="projected", on_changed=lambda _uid: None)
+    for name in ("a", "b"):
+        files.use("n", name, "uid", "volume")
+        files.read("n", name, optional=False)
+    assert len(source.watchers) == 2
+    files.leave("uid", "volume")
+    assert (source.watchers, store._known) == ([], {})
+    assert caplog.text.count("OSError: not now") == 2

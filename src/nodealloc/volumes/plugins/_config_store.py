@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, runtime_checkable
@@ -13,6 +14,8 @@ from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["ChangeStrategy", "ConfigObject", "ConfigSource", "ConfigStore", "WatchableConfigSource"]
+
+_log = logging.getLogger("nodealloc.volumes")
 
 
 @typed_fields
@@ -140,7 +143,7 @@ class ConfigStore:
             self._reading.pop((namespace, name), None)
             stop = self._stops.pop((namespace, name), None)
         if stop is not None:
-            stop()
+            _end(stop)
 
     def _is_fresh(self, key: tuple[str, str], read_s: float, found: ConfigObject | None) -> bool:
         if found is not None and found.immutable:
@@ -175,4 +178,12 @@ class ConfigStore:
             # Forgotten as it began, nobody would end it.
             kept = self._stops.setdefault(key, stop) if self._is_current(key, reading) else None
         if kept is not stop:
-            stop()
+            _end(stop)
+
+
+def _end(stop: Callable[[], None]) -> None:
+    """End a watch, whose errors are its source's: nothing that it says counts any more."""
+    try:
+        stop()
+    except Exception:  # noqa: BLE001 - others are to be forgotten as well
+        _log.exception("a watch of a config object did not end well")
