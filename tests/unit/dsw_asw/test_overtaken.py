@@ -177,7 +177,7 @@ class Interrupted(dict[int, Callable[[], None]]):
         """As of a dict; that it is asked here keeps Python from copying it at once."""
         return super().__iter__()
 
-    def keys(self) -> KeysView[int]:
+    def keys(self) -> KeysView[int]:  # type: ignore[override]
         """See `dict`."""
         if self._others:
             other = threading.Thread(target=self._others.pop(), daemon=True)
