@@ -57,7 +57,7 @@ class Wait(Generic[K]):
     def result(self, timeout_s: float = 123.0, /) -> None:
         """Wait on this thread; raises `WaitTimeoutError` or `ShutDownError`."""
         try:
-            self._future.result(timeout=timeout_s)
+            self._future.result(timeout=min(timeout_s, threading.TIMEOUT_MAX))  # Python waits no longer
         except TimeoutError:
             raise self._ran_out() from None
         finally:

@@ -20,6 +20,7 @@ from nodealloc.dsw_asw import (
     ThreadExecutor,
     WaitTimeoutError,
 )
+from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.errors import ConfigurationError
 from tests.unit.dsw_asw_sizes import Bench, busy, lacks
 
@@ -314,3 +315,16 @@ def test_a_driver_without_a_thread_was_not_started(monkeypatch: pytest.MonkeyPat
         with pytest.raises(RuntimeError, match="can't start"):
             other.start()
     assert other.stop() == ()
+
+
+def test_who_waits_for_ever_may_say_so_by_infinity() -> None:
+    """Of a wait for keys, of a call for its end, and of a stop: Python itself refuses so long a wait."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+    bench.desired.put("a", 1)
+    with bench.reconciler:
+        bench.reconciler.wait_until(["a"], lacks, timeout_s=math.inf)
+        asyncio.run(bench.reconciler.wait(["a"], lacks).result_async(math.inf))
+    assert bench.reconciler.stop(math.inf) == ()
+    cancellation = Cancellation(threading.Lock())
+    threading.Timer(0.05, cancellation.set).start()
+    assert cancellation.wait(math.inf)
