@@ -97,7 +97,11 @@ def too_long(path: str | Path, /) -> str:
 
 
 def is_served(path: str | Path, /) -> bool:
-    """Whether somebody listens there now; never waits. A socket of a dead process is not served."""
+    """Whether somebody listens there now; never waits. A socket of a dead process is not served.
+
+    Raises:
+        OSError: No descriptor is left to look with.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
         try:
             caller.connect(os.fspath(path))
@@ -123,7 +127,11 @@ def listener(path: str | Path, /) -> int:
     another pid namespace that this one cannot see has no number, and the first
     process, which listens for those that it starts later, stands for nobody.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
+    try:
+        caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    except OSError:  # no descriptor is left to look with
+        return 0
+    with caller:
         try:
             caller.connect(os.fspath(path))
             credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -137,6 +145,7 @@ def seen_at(path: str | Path, /) -> str:
     """What stands at a path, as words of a sentence about a socket that gave no answer."""
     try:
         mode = Path(path).stat().st_mode
+        served = stat.S_ISSOCK(mode) and is_served(path)
     except FileNotFoundError:
         return "nothing is there"
     except OSError as error:
@@ -145,7 +154,7 @@ def seen_at(path: str | Path, /) -> str:
         return f"nothing can be there: {error}"
     if not stat.S_ISSOCK(mode):
         return f"{_KINDS.get(stat.S_IFMT(mode), 'something else')} is there, no socket"
-    if not is_served(path):
+    if not served:
         return "a socket is there on which nobody listens"
     return "somebody listens there and does not answer in gRPC"
 

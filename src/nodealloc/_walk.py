@@ -12,10 +12,10 @@ __all__ = ["deepest_first", "subdirectories", "walk"]
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def subdirectories(directory: str, /) -> Iterator[str]:
-    """The directory and all below it but those with a dot at start, outer ones first."""
+def subdirectories(directory: str, /, *, raises: Collection[int] = ()) -> Iterator[str]:
+    """The directory and all below it but those with a dot at start, outer ones first; raises as `walk`."""
     yield directory
-    for entry in walk(directory):
+    for entry in walk(directory, raises=raises):
         try:
             if entry.is_dir(follow_symlinks=False):
                 yield entry.path

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from nodealloc import _sockets
 from nodealloc._proto import pluginregistration_v1_pb2 as wire
 from nodealloc._rpc.caller import Caller
 from nodealloc._rpc.errors import CallRefusedError, CallUnavailableError
@@ -208,3 +209,35 @@ def test_what_stands_in_the_place_of_a_services_folder_is_named(
     kept.keep()
     assert one.is_listening()
     kept.close()
+
+
+def test_a_service_that_gets_no_thread_listens_nowhere_and_is_tried_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Callers hear that nobody is there, not silence; it is no other program's socket."""
+    starts = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if "_serve" in thread.name:  # the one of gRPC that takes calls
+            raise RuntimeError("can't start new thread")
+        starts(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        one = UnixServer(path, SERVICE, {"GetInfo": answer})
+        with pytest.raises(RuntimeError, match="can't start") as kept_alive:
+            one.start()
+        assert not _sockets.is_served(path)
+    kept = KeptServer(
+        UnixServer(path, SERVICE, {"GetInfo": answer}), lambda: None, log=logging.getLogger("nodealloc")
+    )
+    kept.open()
+    path.unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        kept.keep()
+    assert "it cannot be served anew: can't start new thread" in caplog.text
+    kept.keep()
+    assert caller(path).call("GetInfo", b"ab", 5.0) == b"abab"
+    kept.close()
+    assert str(kept_alive.value)

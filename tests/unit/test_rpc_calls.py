@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import socket
 from concurrent.futures import CancelledError, Future
@@ -150,6 +152,47 @@ def test_who_listens_is_known_without_a_word(tmp_path: Path) -> None:
         assert _sockets.listener(path) == os.getpid()
         assert _sockets.listener(path) == _sockets.NOBODY, "one caller waits there, and no more may"
     assert _sockets.listener(path) == _sockets.NOBODY
+
+
+def refused(*_: object, **__: object) -> socket.socket:
+    """No descriptor is left for a socket."""
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def held(path: Path) -> int:
+    """Descriptors of this process that name a socket."""
+    count = 0
+    for one in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # another thread's, and gone by now
+            count += one.readlink() == path
+    return count
+
+
+def test_where_no_descriptor_is_left_to_look_with_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is told why, holds nothing, and goes through once there is one; who listens is not known."""
+    path = tmp_path / "s"
+    caller = Caller(path, wire.DESCRIPTOR, "Registration", largest_bytes=100)
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind(str(path))
+        there.listen()
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", refused)
+            for call in (
+                lambda: caller.call("GetInfo", b"", 0.1),
+                lambda: caller.address("GetInfo", 0.0),
+                lambda: caller.stream("GetInfo"),
+            ):
+                with pytest.raises(CallUnavailableError, match="Too many open files"):
+                    call()
+            assert _sockets.listener(path) == 0
+            assert _sockets.seen_at(path) == "Too many open files"
+        assert held(path) == 0
+        assert caller.address("GetInfo", 0.0)
+        assert held(path) == 1
+        caller.close()
+        assert held(path) == 0
 
 
 @pytest.mark.parametrize("path", ["/run/a\0b.sock", "/run/\ud800.sock"])

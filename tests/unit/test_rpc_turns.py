@@ -14,7 +14,8 @@ from nodealloc.testing.devices import wait_until
 class Talk:
     """A conversation on a thread of its own, which lasts until it is ended."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: Turns, *, ends_well: bool = True) -> None:
+        self.ends_well = ends_well
         self.ended = threading.Event()
         self.began = threading.Event()
         self.gave_way = False
@@ -23,10 +24,15 @@ class Talk:
         self.thread.start()
 
     def _hold(self) -> None:
-        with self._turns.take(self.ended.set) as turn:
+        with self._turns.take(self._end) as turn:
             self.began.set()
             self.ended.wait(30)
             self.gave_way = turn.gave_way
+
+    def _end(self) -> None:
+        self.ended.set()
+        if not self.ends_well:
+            raise OSError("not now")
 
 
 def test_whoever_lasts_longest_gives_way() -> None:
@@ -88,3 +94,21 @@ def test_no_conversation_at_all_is_no_bound() -> None:
     """Nobody would ever have a turn."""
     with pytest.raises(ValueError, match="give 1 or more"):
         Turns(0)
+
+
+def test_one_that_does_not_end_well_costs_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """Who takes its place has it, and at the end all others end."""
+    turns = Turns(2, first_s=0.0)
+    first, second = Talk(turns, ends_well=False), Talk(turns, ends_well=False)
+    assert first.began.wait(10)
+    assert second.began.wait(10)
+    third, fourth = Talk(turns, ends_well=False), Talk(turns, ends_well=False)
+    assert third.began.wait(10)
+    assert fourth.began.wait(10)
+    turns.close()
+    for one in (first, second, third, fourth):
+        one.thread.join(10)
+        assert one.ended.is_set()
+    late = Talk(turns, ends_well=False)
+    assert late.began.wait(10)
+    assert caplog.text.count("OSError: not now") == 5

@@ -223,10 +223,15 @@ class Caller:
             found = _sockets.pin(self._real_path)
             if found is None:
                 return None
-            if not found.is_served():
-                found.release()
-                return None
-            self._socket = found
+            try:
+                if found.is_served():
+                    self._socket = found
+            except OSError as error:  # no descriptor is left to look with
+                words = error.strerror or str(error)
+                raise self._unavailable(self.path, name, grpc.StatusCode.UNAVAILABLE.name, words) from error
+            finally:
+                if self._socket is None:
+                    found.release()
         return self._socket
 
 

@@ -123,11 +123,11 @@ class UnixServer:
             hidden.chmod(self._options.mode)
             self.path.unlink(missing_ok=True)
             os.link(hidden, self.path)
-        except OSError:
+            hidden.unlink()
+            server.start()
+        except BaseException:  # one that did not start goes on to listen, and answers nobody
             server.stop(0)
             raise
-        hidden.unlink()
-        server.start()
         self._server = server
         self._identity = _sockets.identity(self.path)
 
@@ -231,7 +231,7 @@ class KeptServer:
                 self._server.stop()
                 _make_folder(path.parent)
                 self._server.start()
-            except (OSError, PermanentError) as error:
+            except (OSError, PermanentError, RuntimeError) as error:  # the last: no thread is to be had
                 self._said(f"it cannot be served anew: {error}")
                 return
             self._trouble = ""

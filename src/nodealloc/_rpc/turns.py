@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Hashable
@@ -11,6 +12,8 @@ from nodealloc import _attrs as attrs
 from nodealloc._rpc.places import Places
 
 __all__ = ["Turn", "Turns"]
+
+_log = logging.getLogger("nodealloc")
 
 
 @attrs.define(eq=False)
@@ -74,7 +77,7 @@ class Turns:
             ended = list(self._under_way)
             self._changed.notify_all()
         for turn in ended:
-            turn.end()
+            _end(turn)
 
     def _begin(self, turn: Turn, peer: Hashable, owner: Hashable) -> None:
         with self._changed:
@@ -87,10 +90,10 @@ class Turns:
                     next_s = self._places.next_s()
                     self._changed.wait(None if next_s is None else max(0.0, next_s - time.monotonic()))
             for one in ended:
-                one.end()
+                _end(one)
             if is_over:
                 if self._closed:
-                    turn.end()
+                    _end(turn)
                 return
 
     def _next_turns(self) -> list[Turn]:
@@ -106,3 +109,11 @@ class Turns:
                 ended.append(leaves)
             self._changed.notify_all()
         return ended
+
+
+def _end(turn: Turn) -> None:
+    """End one from another thread, whose errors are its own: whoever ends it goes on."""
+    try:
+        turn.end()
+    except Exception:  # noqa: BLE001 - it has had its turn all the same
+        _log.exception("a conversation did not end well")

@@ -173,7 +173,10 @@ class Line:
         """
         if error.status == grpc.StatusCode.DEADLINE_EXCEEDED.name or _NOT_UP in error.detail:
             return
-        if caller.is_served():
+        try:
+            if caller.is_served():
+                return
+        except OSError:  # no descriptor is left to look with; the next call that fails looks again
             return
         with self._lock:
             self._away = True

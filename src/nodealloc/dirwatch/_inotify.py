@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import threading
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 from nodealloc._typed import typed, typed_methods
 from nodealloc._walk import subdirectories
@@ -17,6 +18,8 @@ __all__ = ["InotifyWatcher"]
 _EVENTS = 0x8 | 0x100 | 0x200 | 0x40 | 0x80 | 0x400 | 0x800 | 0x1000000
 """CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, DELETE_SELF, MOVE_SELF; ONLYDIR."""
 _MOVED_SELF = 0x800
+_BLIND: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""Where nothing is left to look into a directory with, it may hold others that are to be watched."""
 _ABSENT_S = 0.2
 """How often to look for a directory that is not there: nothing tells of its coming."""
 _LONGEST_S = 1e6
@@ -160,14 +163,17 @@ class InotifyWatcher:
         self._root = _identity(self._directory)
         skipped: list[str] = []
         watched: dict[int, str] = {}
-        paths = subdirectories(self._directory) if self._below else (self._directory,)
-        for path in paths if self._root is not None else ():
-            try:
-                watched[self._inotify.add_watch(path, _EVENTS)] = path
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                skipped.append(f"{path}: {os.strerror(error.errno or 0)}")
+        paths = subdirectories(self._directory, raises=_BLIND) if self._below else (self._directory,)
+        try:
+            for path in paths if self._root is not None else ():
+                try:
+                    watched[self._inotify.add_watch(path, _EVENTS)] = path
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    skipped.append(f"{path}: {os.strerror(error.errno or 0)}")
+        except OSError as error:  # what is below a directory is not known now
+            skipped.append(f"{error.filename}: {os.strerror(error.errno or 0)}")
         self._watched = watched
         self.skipped = "; ".join(skipped[:3])
 

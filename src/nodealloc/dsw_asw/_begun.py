@@ -45,6 +45,9 @@ class Begun(Generic[K, W, H, S, R]):
         clock: Time.
         observer: Is told of progress.
         take_up_s: A call that no worker took up for so long is withdrawn; None for never.
+
+    Attributes:
+        is_closed: Whether nothing is started any more; set from any thread.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Begun(Generic[K, W, H, S, R]):
         self._clock = clock
         self._observer = observer
         self._take_up_s = take_up_s
+        self.is_closed = False
         self._blocked = Blocked[K]()
         self._late: list[Operation[K, S, R]] = []
 
@@ -86,6 +90,8 @@ class Begun(Generic[K, W, H, S, R]):
 
     def start_all(self, turn: Turn[K, H, S], /) -> None:
         """Start what the plans of this pass say, lower phases first, but for keys that are not remembered."""
+        if self.is_closed:
+            return
         planned: list[tuple[K, Step[S], float | None]] = []
         for key, plan in turn.plans:
             if key not in turn.held:
@@ -94,7 +100,14 @@ class Begun(Generic[K, W, H, S, R]):
         if len(planned) > 1:
             planned.sort(key=lambda one: one[1].phase)
         for key, step, again_at_s in planned:
+            if self.is_closed:  # meanwhile
+                return
             self._start(key, step, again_at_s, turn)
+
+    def ask_all_to_stop(self) -> None:
+        """Ask all that run; from any thread."""
+        for operation in tuple(self._operations.under_way()):
+            self._operations.ask_to_stop(operation)
 
     def call_next(self, turn: Turn[K, H, S], /) -> bool:
         """Have keys planned whose scope stayed open as nobody before them wanted it; whether any are."""
@@ -109,11 +122,11 @@ class Begun(Generic[K, W, H, S, R]):
             for running in self._operations.of_key(key):
                 if running.is_of(step):
                     return
+            if self._bookkeeping.is_held_off(key, step, turn.now_s):
+                return
         except Exception as error:  # noqa: BLE001 - details compare as their domain likes
             turn.count("failed")
             self._bookkeeping.hold_off(key, step, error, turn.now_s)
-            return
-        if self._bookkeeping.is_held_off(key, step, turn.now_s):
             return
         if not self._operations.is_open(step.scope):
             turn.count("blocked")

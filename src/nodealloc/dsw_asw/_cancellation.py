@@ -32,7 +32,7 @@ class Cancellation:
             if self._set:
                 return True
             event = self._event = self._event or threading.Event()
-        return event.wait(timeout_s)
+        return event.wait(None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX))
 
     def on_cancel(self, call: Callable[[], None], /) -> Callable[[], None]:
         """Have `call` called once when asked to stop, at once if that is over; returns what ends it."""

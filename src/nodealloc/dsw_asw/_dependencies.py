@@ -78,8 +78,12 @@ class _One(Generic[K]):
         if counts is None:
             return True
         value = self.near.world.get(one)
-        now = _ABSENT if value is None else counts(value)
-        is_news = self._counted.get(one) != now
+        now: object
+        try:
+            now = _ABSENT if value is None else counts(value)
+            is_news = bool(self._counted.get(one) != now)
+        except Exception:  # noqa: BLE001 - it raises once more in the plans of those who look, one by one
+            now, is_news = object(), True
         self._counted[one] = now
         return is_news
 

@@ -74,7 +74,9 @@ class Driven(abc.ABC):
         self._under_way = 0
         self._work = threading.Event()
         self._numbers = itertools.count()
+        # Replaced, never changed: whoever wakes all of them takes no lock.
         self._listeners: dict[int, Callable[[], None]] = {}
+        self._listening = threading.Lock()
 
     @property
     def is_driven(self) -> bool:
@@ -134,21 +136,27 @@ class Driven(abc.ABC):
             A function that ends it.
         """
         number = next(self._numbers)
-        self._listeners = {**self._listeners, number: on_work}
+        with self._listening:
+            self._listeners = {**self._listeners, number: on_work}
         if self._work.is_set():
             _call(on_work)
 
         def leave() -> None:
-            self._listeners = {at: call for at, call in self._listeners.items() if at != number}
+            with self._listening:
+                self._listeners = {at: call for at, call in self._listeners.items() if at != number}
 
         return leave
 
     def start(self) -> None:
-        """Make passes in a daemon thread from now on; once in a life."""
+        """Make passes in a daemon thread from now on; once in a life, and not at all where that raises."""
         if self._thread is not None:
             raise ConfigurationError(f"{self.name} was started before; make a new one")
-        self._thread = threading.Thread(target=self._drive, name=self.name, daemon=True)
-        self._thread.start()
+        thread = self._thread = threading.Thread(target=self._drive, name=self.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more threads
+            self._thread = None
+            raise
 
     async def run(self) -> None:
         """Make passes on this event loop until `stop` is called or the task is cancelled.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import threading
@@ -87,8 +88,10 @@ class FewAtOnce:
             now_s = time.monotonic()
             if sum(began_s + self._held_s > now_s for began_s in self._running.values()) >= self._most:
                 if not self._is_watched:
-                    threading.Thread(target=self._watch, name="few at once", daemon=True).start()
-                    self._is_watched = True
+                    # Without a thread to be had, those that run hand the others on as they end.
+                    with contextlib.suppress(RuntimeError):
+                        threading.Thread(target=self._watch, name="few at once", daemon=True).start()
+                        self._is_watched = True
                 return None
             _, number = heapq.heappop(self._waiting)
             if not self._waiting:

@@ -46,6 +46,9 @@ R = TypeVar("R", default=None)
 V = TypeVar("V")
 Row = TypeVar("Row")
 
+_LOOK_S = 0.1
+"""Longest that an end is waited for at a time: a pass of another thread may have taken its wake-up."""
+
 
 @typed_methods
 class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
@@ -116,7 +119,6 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._operations: Operations[K, S, R] = Operations(domain.perform, executor, self._clock, self._wake)
         self._records = Records(actual, remember, name)
         self._waits = Waits[K]()
-        self._closed = False
         self._glanced = Summary()
         self._dependencies = Dependencies[K](cast("Sequence[Near[K, Hashable, object]]", near), self._wake)
         self._bookkeeping = Bookkeeping[K](BackOff() if back_off is None else back_off, resync_s)
@@ -196,7 +198,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 turn.keys, more = self._bookkeeping.due_keys.take()
             if more or self._operations.next_ended() is not None:
                 self._wake()
-            if not self._closed:
+            if not self._begun.is_closed:
                 for key in turn.keys:
                     self._planner.plan(key, turn)
             return self._writing.rows(turn)
@@ -212,8 +214,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             raise RuntimeError(f"{self.name}: a pass was ended that had not begun")
         try:
             self._writing.ended(turn, error)
-            if turn.plans and not self._closed:
-                self._begun.start_all(turn)
+            self._begun.start_all(turn)
             if self._begun.call_next(turn):
                 self._wake()
             self._waits.changed(turn.keys)
@@ -252,12 +253,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def _seen(self, passes: int = 0) -> Summary:
         next_due_s = self._next_due_s()
         held_off, running, seen = self._bookkeeping.failures.count, self._operations.count, self._glanced
-        if (
-            seen.next_due_s != next_due_s
-            or seen.running != running
-            or seen.held_off != held_off
-            or seen.passes != passes
-        ):
+        now = next_due_s, running, held_off, passes
+        if (seen.next_due_s, seen.running, seen.held_off, seen.passes) != now:
             # Members of a group that rest are glanced at in every pass of the others.
             seen = self._glanced = Summary(
                 passes=passes, held_off=held_off, running=running, next_due_s=next_due_s
@@ -276,8 +273,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     @override
     def seconds_to_next(self) -> float | None:
         """How long until a pass is due by itself; None when only an event can bring one."""
-        due_s = self._timers.soonest_s
-        return None if due_s == math.inf else max(0.0, due_s - self._clock.monotonic_s())
+        due_s = self._next_due_s()
+        return None if due_s is None else max(0.0, due_s - self._clock.monotonic_s())
 
     def _next_due_s(self) -> float | None:
         due_s = self._timers.soonest_s
@@ -348,8 +345,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
 
         wait = Wait(keys, look, self._clock, self._waits.remove)
         self._waits.add(wait)
-        if self._closed:
-            wait.close(self.running())
+        if self._begun.is_closed:
+            self._waits.end(wait, self.running())
         return wait
 
     def wait_until(
@@ -383,14 +380,15 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             subjects have to count as uncertain at the next start.
         """
         until_s = time.monotonic() + timeout_s
-        self._closed = True
+        self._begun.is_closed = True
         self._writing.close()
-        for operation in tuple(self._operations.under_way()):
-            self._operations.ask_to_stop(operation)
-        self._wake()
-        self.reconcile()
+        # The second time for what a pass that was under way on another thread has started since.
+        for _ in range(2):
+            self._begun.ask_all_to_stop()
+            self._wake()
+            self.reconcile()
         while self.running() and time.monotonic() < until_s:
-            self._work.wait(until_s - time.monotonic())
+            self._work.wait(min(until_s - time.monotonic(), _LOOK_S))
             self.reconcile()
         self._bookkeeping.due_keys.close()
         running = self.running()

@@ -57,7 +57,7 @@ class Wait(Generic[K]):
     def result(self, timeout_s: float = 123.0, /) -> None:
         """Wait on this thread; raises `WaitTimeoutError` or `ShutDownError`."""
         try:
-            self._future.result(timeout=timeout_s)
+            self._future.result(timeout=min(timeout_s, threading.TIMEOUT_MAX))  # Python waits no longer
         except TimeoutError:
             raise self._ran_out() from None
         finally:
@@ -132,6 +132,11 @@ class Waits(Generic[K]):
                 waits = self._by_key.get(key)
                 if waits is not None and waits.pop(id(wait), None) is not None and not waits:
                     del self._by_key[key]
+
+    def end(self, wait: Wait[K], running: Sequence[Running[object]], /) -> None:
+        """End one wait, which somebody else may be ending as well."""
+        with self._lock:
+            wait.close(running)
 
     def changed(self, keys: Iterable[K], /) -> None:
         """Let the waits for these keys look again."""

@@ -182,7 +182,7 @@ class World(Generic[K, V]):
 
     def put(self, key: K, value: V, /, *, by: str = "") -> Record[V]:
         """Set a key's value and return its record; an equal value changes nothing."""
-        record = self.alter(key, lambda _: value, by=by)
+        record = None if value is None else self.alter(key, lambda _: value, by=by)
         if record is None:
             raise ConfigurationError(f"{self.name}: None is no value for {key!r}; drop the key instead")
         return record

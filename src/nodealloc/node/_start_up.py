@@ -16,6 +16,8 @@ from nodealloc.verdicts import NotYet
 __all__ = ["StartUp", "not_yet"]
 
 _NODE: Final = "node"
+_LOOK_S: Final = 0.05
+"""Longest wait at a time: another caller, or who drives the engine, may make the pass that is waited for."""
 _WRITE, _ASK = "write", "ask"
 _E = NodeEvent
 
@@ -161,7 +163,7 @@ class StartUp:
                 left_s = began_s + patience_s - time.monotonic()
                 if left_s <= 0:
                     return
-            self.engine.wait_for_work(left_s)
+            self.engine.wait_for_work(_LOOK_S if left_s is None else min(left_s, _LOOK_S))
             self.engine.run_until_quiet()
 
 

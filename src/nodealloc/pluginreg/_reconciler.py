@@ -154,7 +154,10 @@ class PluginRegistrar(Group):
     @override
     def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
         """Stop looking; registrations stay as they are. See `Group`."""
-        self._watcher.close()
+        try:
+            self._watcher.close()
+        except Exception:  # noqa: BLE001 - all else ends without it
+            _log.exception("%s: its watcher did not close well", self._directory)
         return super().stop(timeout_s)
 
     def observe(self) -> int:

@@ -70,8 +70,8 @@ class FaultLines:
                 for line in lines:
                     try:
                         self._tell(line)
-                    except Exception:  # noqa: BLE001 - the others are told once, too
-                        _log.exception("telling of a fault raised; it is told when it changes: %s", line)
+                    except Exception:  # noqa: BLE001 - whoever is told has a fault of its own
+                        _log.exception("a fault of source %s could not be told: %s", source, line)
 
 
 def _faults(source: str, answer: SourceAnswer | None) -> Mapping[str, str]:

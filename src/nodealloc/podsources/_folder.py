@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -233,7 +234,9 @@ class FolderSource:
             self._spoil(known, why_unread(error))
             return False
         finally:
-            os.close(descriptor)
+            # What was read is read, and a descriptor is gone after close(2) whatever it says.
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
     def _is_as_taken(self, path: str, taken: os.stat_result) -> bool:
         """Whether nothing of a file has changed, its rights included, so that it need not be opened."""

@@ -248,19 +248,26 @@ class PodSources(Group):
     def start(self) -> None:
         """Read all sources, and again; the wakers' threads begin."""
         super().start()
-        for name, waker in self._wakers.items():
-            thread = threading.Thread(
-                target=self._follow, args=(name, waker), name=f"{name} waker", daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
+        try:
+            for name, waker in self._wakers.items():
+                thread = threading.Thread(
+                    target=self._follow, args=(name, waker), name=f"{name} waker", daemon=True
+                )
+                thread.start()
+                self._threads.append(thread)
+        except RuntimeError:  # the system gives no more threads
+            self.stop(0.0)
+            raise
 
     @override
     def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
         """End, wakers too; pods stay in `pods` as they are. See `Group`."""
         self._ending.set()
-        for waker in self._wakers.values():
-            waker.close()
+        for name, waker in self._wakers.items():
+            try:
+                waker.close()
+            except Exception:  # noqa: BLE001 - all others end without it
+                _log.exception("%s: its waker could not be closed", name)
         for thread in self._threads:
             thread.join(5.0)
         return super().stop(timeout_s)

@@ -197,7 +197,7 @@ class Questions:
         )
         try:
             future = self._executor.submit(self._work, made)
-        except RuntimeError as error:  # the system gives no more threads
+        except Exception as error:  # noqa: BLE001 - an executor may raise what it likes
             self._answer(Answer(made.line, number, _could_not(error), now_s, now_s))
         else:
             future.add_done_callback(partial(self._dropped, made))

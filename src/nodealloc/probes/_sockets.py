@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
+import logging
 import select
 import selectors
 import socket
@@ -20,6 +21,7 @@ __all__ = ["Sockets"]
 
 T = TypeVar("T")
 
+_log = logging.getLogger("nodealloc.probes")
 _ENOUGH: Final = 64
 """Bytes of wake-ups that are read at a time; all of them say the same."""
 _STEP_S: Final = 0.005
@@ -200,6 +202,8 @@ class Sockets(Generic[T]):
 
 
 def _end(exchange: Exchange) -> None:
-    """Have a prober tidy up; what it raises then changes nothing of what came of its question."""
-    with contextlib.suppress(Exception):
+    """End an exchange that nobody waits for any more; what it raises then is no other's trouble."""
+    try:
         exchange.close()
+    except Exception:  # noqa: BLE001 - it is left behind all the same
+        _log.exception("a prober's exchange did not end well; it is over all the same")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +25,7 @@ from nodealloc.devices import (
     Device,
     DeviceAllocator,
     DeviceLedger,
+    DeviceList,
     Inventory,
     Phase,
     PluginLimits,
@@ -31,6 +37,9 @@ from nodealloc.devices import (
 )
 from nodealloc.devices.plugins import DevicePlugins
 from nodealloc.devices.plugins._codec import RegisterRequest
+from nodealloc.devices.plugins._endpoints import Endpoint
+from nodealloc.devices.plugins._grpc import GrpcConnection
+from nodealloc.devices.plugins._inventories import Inventories
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.podspec import Quantity
@@ -113,6 +122,91 @@ def test_a_bug_in_a_connection_is_that_plugins_trouble(caplog: pytest.LogCapture
     assert "following its stream failed" in caplog.text
 
 
+class Stuck(FakePlugin):
+    """A connection that cannot be closed without an error."""
+
+    def close(self) -> None:
+        """See `PluginWatch`."""
+        super().close()
+        raise OSError("not now")
+
+
+def test_a_connection_that_does_not_close_well_is_let_go_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The end of its stream counts, who comes after it serves, and a shell that stops goes through."""
+    made = [Stuck([Device("a")]), Stuck([Device("a"), Device("b")]), Stuck()]
+    left = iter(made)
+    plugins = DevicePlugins(DeviceLedger(DeviceAllocator()), connect=lambda _socket: next(left), look_s=0.01)
+    with plugins:
+        plugins.register(GPU, "/s", ["v1beta1"])
+        listed(plugins, 1)
+        plugins.register(GPU, "/t", ["v1beta1"])
+        listed(plugins, 2)
+        FakePlugin.close(made[1])
+        wait_until(lambda: plugins.status()[0].phase is Phase.LOST)
+        plugins.register("example.com/net", "/n", ["v1beta1"])
+        plugins.deregister("example.com/net", "/n")
+        wait_until(lambda: plugins.status()[1].phase is Phase.LOST)
+    assert "not now" in caplog.text
+    assert not plugins.engine.running()
+
+
+def test_a_connection_whose_stream_gets_no_thread_can_be_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The system gives none: that is the error, and the socket and the stream are given back."""
+    starts = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name.startswith("device lists of"):
+            raise RuntimeError("can't start new thread")
+        starts(thread)
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        path = str(tmp_path / "gpu.sock")
+        listening.bind(path)
+        listening.listen()
+        connection = GrpcConnection(path)
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="can't start"):
+            next(connection.lists())
+        connection.close()
+        with pytest.raises(PluginUnavailableError):
+            next(connection.lists())
+
+
+def test_a_plugin_that_registered_again_costs_no_descriptor_where_none_is_left_to_look_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its stream has ended, and whether it listens cannot be told: it is away, and its socket is not held."""
+    plugins, path = serving(FakePlugin()), tmp_path / "gpu.sock"
+    endpoint = Endpoint(
+        resource=GPU,
+        generation=1,
+        socket=str(path),
+        path=str(path),
+        identity=None,
+        connection=FakePlugin(),
+        options=PluginOptions(),
+    )
+
+    def refused(*_: object, **__: object) -> socket.socket:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", refused)
+            assert not plugins._streams._opened_again(endpoint)
+        held: list[Path] = []
+        for one in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):  # another thread's, and gone by now
+                held.append(one.readlink())
+        assert path not in held
+
+
 def test_a_resource_that_nobody_has_spoken_of_is_looked_at() -> None:
     """One that came by another way, as when containers were adopted, has its grace period too."""
     clock = VirtualClock()
@@ -126,6 +220,25 @@ def test_a_resource_that_nobody_has_spoken_of_is_looked_at() -> None:
         clock.advance(5.0)
         plugins.reconcile()
         wait_until(lambda: [one.phase for one in plugins.status()] == [Phase.GONE])
+
+
+def test_a_look_does_not_undo_what_a_plugin_says_meanwhile() -> None:
+    """It registers and lists between the question whether it has spoken and the answer: its devices stay."""
+    ledger, clock = DeviceLedger(DeviceAllocator()), VirtualClock()
+    inventories = Inventories(ledger, clock, most=10, grace_s=5.0, told=lambda *_: None)
+    ledger.alter(lambda allocator: allocator.with_inventory(Inventory(resource=GPU)))
+    devices = DeviceList.of([Device("a")], nodes=(0,))
+
+    def found(inventory: Inventory) -> Inventory:
+        inventories.change(
+            GPU,
+            lambda known: known.registered(1, now_s=0.0).listed(1, devices, PluginOptions(), now_s=0.0),
+        )
+        return inventory.ended(inventory.generation, "the agent started anew", now_s=0.0)
+
+    inventories.observe(found)
+    kept = ledger.current().inventories[GPU]
+    assert (kept.phase, kept.capacity.allocatable) == (Phase.SERVING, 1)
 
 
 def test_a_plugin_that_lists_nothing_is_waited_for_no_longer_than_its_grace_period() -> None:

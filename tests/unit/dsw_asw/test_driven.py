@@ -20,6 +20,7 @@ from nodealloc.dsw_asw import (
     ThreadExecutor,
     WaitTimeoutError,
 )
+from nodealloc.dsw_asw._cancellation import Cancellation
 from nodealloc.errors import ConfigurationError
 from tests.unit.dsw_asw_sizes import Bench, busy, lacks
 
@@ -287,3 +288,43 @@ def test_a_time_that_nobody_can_wait_is_refused(gather_s: float) -> None:
     """The driver's thread would end at it, while much is under way."""
     with pytest.raises(ConfigurationError, match="gather_s"):
         Group(gather_s=gather_s)
+
+
+def test_a_driver_without_a_thread_was_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system gives none: nobody drives, it can be stopped or started later, and nothing hides why."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+    starts = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == bench.reconciler.name:
+            raise RuntimeError("can't start new thread")
+        starts(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="can't start"):
+            bench.reconciler.start()
+    assert not bench.reconciler.is_driven
+    bench.desired.put("a", 1)
+    bench.reconciler.start()
+    bench.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
+    assert bench.reconciler.stop() == ()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        other = Bench(resync_s=None).reconciler
+        with pytest.raises(RuntimeError, match="can't start"):
+            other.start()
+    assert other.stop() == ()
+
+
+def test_who_waits_for_ever_may_say_so_by_infinity() -> None:
+    """Of a wait for keys, of a call for its end, and of a stop: Python itself refuses so long a wait."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+    bench.desired.put("a", 1)
+    with bench.reconciler:
+        bench.reconciler.wait_until(["a"], lacks, timeout_s=math.inf)
+        asyncio.run(bench.reconciler.wait(["a"], lacks).result_async(math.inf))
+    assert bench.reconciler.stop(math.inf) == ()
+    cancellation = Cancellation(threading.Lock())
+    threading.Timer(0.05, cancellation.set).start()
+    assert cancellation.wait(math.inf)

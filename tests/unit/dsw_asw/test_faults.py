@@ -21,6 +21,7 @@ from nodealloc.dsw_asw import (
     CancelledOperationError,
     InlineExecutor,
     NotTakenUpError,
+    Outcome,
     Plan,
     RestlessPlanError,
     Step,
@@ -193,6 +194,39 @@ def test_details_that_do_not_compare_cost_their_key_alone() -> None:
     bench.desired.put("bad", 2)
     bench.desired.put("a", 1)
     assert bench.reconciler.run_until_quiet().started == 1
+    assert str(bench.reconciler.failures("bad")[0].error) == "not comparable"
+
+
+def test_details_that_do_not_compare_with_one_that_rests_cost_their_key_alone() -> None:
+    """Whether a step rests is asked of its detail, too: others start, and passes go on."""
+
+    class Bad(Sizes):
+        def plan(self, view: SizeView, /) -> Plan[int, Detail]:
+            plan = super().plan(view)
+            if view.key != "bad":
+                return plan
+            return Plan(
+                steps=[
+                    attrs.evolve(one, detail=cast("Detail", Vicious()), may_change_nothing=True)
+                    for one in plan.steps
+                ]
+            )
+
+        def perform(self, step: SizeStep, cancel: Cancel, /) -> None:
+            if not isinstance(cast("object", step.detail), Vicious):
+                super().perform(step, cancel)
+
+        def settled(self, have: int | None, step: SizeStep, outcome: Outcome[None], /) -> int | None:
+            if isinstance(cast("object", step.detail), Vicious):
+                return have
+            return super().settled(have, step, outcome)
+
+    bench = Bench(InlineExecutor(), domain=Bad(), resync_s=None)
+    bench.desired.put("bad", 1)
+    bench.reconciler.run_until_quiet()
+    bench.desired.put("a", 1)
+    bench.reconciler.run_until_quiet()
+    assert bench.domain.machine == {"a": 1}
     assert str(bench.reconciler.failures("bad")[0].error) == "not comparable"
 
 

@@ -171,3 +171,27 @@ def test_what_cannot_be_handed_on_has_failed() -> None:
     wanted.put("b", "push")
     engine.run_until_quiet()
     assert [str(engine.failures(key)[0].error) for key in "ab"] == ["can't start new thread"] * 2
+
+
+def test_where_there_is_no_thread_to_look_for_those_that_hang_others_wait_for_an_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They go on as one ends: none is lost, nor counted as failed."""
+    starts = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == "few at once":
+            raise RuntimeError("can't start new thread")
+        starts(thread)
+
+    bench = Bench(most=1)
+    bench.want(a="push")
+    bench.has_begun("a")
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    bench.want(b="push", c="push")
+    assert not bench.engine.failures("b") + bench.engine.failures("c")
+    bench.end("a")
+    bench.has_begun("a", "b")
+    bench.end("b")
+    bench.has_begun("a", "b", "c")
+    bench.end("c")

@@ -187,3 +187,32 @@ def test_what_is_planned_once_may_change_any_number_of_times() -> None:
         engine.run_until_quiet()
         assert made.get("a") == 2 * number
     assert engine.failures("a") == ()
+
+
+def test_a_record_that_cannot_be_judged_costs_who_looks_at_it_alone() -> None:
+    """`counts` raised: others that are due are planned, who looks at it is held off, and comes back."""
+    wanted: World[str, int] = World("wanted")
+    numbers: World[str, int] = World("numbers")
+    near: Near[str, str, int] = Near(
+        numbers, lambda key: ["number"] if key == "a" else [], lambda one: 100 // one
+    )
+    sizes = Sizes(near)
+    engine = Reconciler(
+        sizes,
+        desired=wanted,
+        actual=World[str, int]("had"),
+        executor=InlineExecutor(),
+        near=[near],
+        resync_s=None,
+    )
+    numbers.put("number", 10)
+    wanted.put("a", 1)
+    engine.run_until_quiet()
+    numbers.put("number", 0)
+    wanted.put("b", 1)
+    engine.run_until_quiet()
+    assert sizes.asked == [("a", 10), ("b", None)]
+    assert isinstance(engine.failures("a")[0].error, ZeroDivisionError)
+    numbers.put("number", 5)
+    engine.run_until_quiet()
+    assert sizes.asked[2:] == [("a", 5)]

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from nodealloc.dsw_asw import Change, World
+from nodealloc.errors import ConfigurationError
 
 
 def test_an_equal_value_changes_nothing() -> None:
@@ -129,3 +130,14 @@ def test_keys_come_in_the_order_in_which_they_were_put() -> None:
     assert list(world.snapshot()) == order
     assert list(world.watch().take()) == order
     assert list(world.replace({"new": 1, order[3]: 1})) == ["new", *order[:3], *order[4:]]
+
+
+def test_none_is_no_value_and_takes_none_away() -> None:
+    """Refused before anything is changed: nothing is dropped for it, and nobody woken."""
+    world: World[str, int | None] = World("desired")
+    world.put("db", 2)
+    watch = world.watch()
+    watch.take()
+    with pytest.raises(ConfigurationError, match="None is no value for 'db'"):
+        world.put("db", None)
+    assert (world.get("db"), dict(watch.take())) == (2, {})

@@ -649,3 +649,39 @@ def test_a_write_that_ended_a_moment_ago_is_waited_for(monkeypatch: pytest.Monke
     node = NodeAllocator(empty(), MemoryStore(FORMATS))
     node.start()
     assert isinstance(node.admit(workload("web", {"cpu": 2})), Admitted)
+
+
+def test_what_another_thread_has_settled_meanwhile_is_waited_for_by_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The write ends, and others make the pass, just before a caller begins to wait for it: it goes on."""
+    store = SlowStore()
+    store.fails = RetryableError("full")
+    node = NodeAllocator(empty(), store)
+    node.start()
+    store.fails = None
+    waits, overtaken = node.engine.wait_for_work, threading.Event()
+
+    def overtaken_once(timeout_s: float | None = None, /) -> bool:
+        if not overtaken.is_set():
+            overtaken.set()
+            with beside(lambda: _settled(node)):
+                pass
+        return waits(timeout_s)
+
+    store.goes_on.clear()
+    monkeypatch.setattr(node.engine, "wait_for_work", overtaken_once)
+    answers: list[object] = []
+    with beside(lambda: answers.append(node.admit(workload("web", {"cpu": 2})))):
+        assert overtaken.wait(LONG_S)
+    assert [isinstance(one, Admitted) for one in answers] == [True]
+
+
+def _settled(node: NodeAllocator) -> None:
+    """Let the store write, and make the pass that settles it."""
+    store = node._store
+    assert isinstance(store, SlowStore)
+    store.goes_on.set()
+    while node.engine.unsettled("node"):
+        node.engine.wait_for_work(LONG_S)
+        node.engine.run_until_quiet()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nodealloc.dirwatch import InotifyWatcher
 from nodealloc.dsw_asw import InlineExecutor, Step, ThreadExecutor
 from nodealloc.pluginreg import (
     PluginInfo,
@@ -326,3 +327,47 @@ def test_a_plugin_that_never_answers_is_cancelled_at_the_deadline() -> None:
     client.hang.clear()
     rest(bench)
     assert bench.handler.held
+
+
+class Stuck(FakeWatcher):
+    """A watcher that cannot be closed without an error."""
+
+    def close(self) -> None:
+        """See `Watcher`."""
+        super().close()
+        raise OSError("not now")
+
+
+def test_a_watcher_that_does_not_close_well_keeps_no_registrar_from_stopping(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its error is logged; nothing runs on."""
+    registrar = PluginRegistrar(tmp_path, {}, watcher=Stuck())
+    registrar.start()
+    assert registrar.stop() == ()
+    assert "not now" in caplog.text
+    assert registrar._thread is not None
+    assert not registrar._thread.is_alive()
+
+
+def test_a_directory_that_could_not_be_looked_into_is_watched_as_soon_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No descriptor was left as it came: what comes into it later would never wake anybody."""
+    watcher = InotifyWatcher(tmp_path)
+    assert watcher.wait(10.0)
+    new = tmp_path / "new"
+    new.mkdir()
+
+    def refused(path: str) -> object:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refused)
+        assert watcher.wait(10.0)
+        assert watcher.skipped == f"{tmp_path}: Too many open files"
+    assert watcher.wait(10.0)
+    assert watcher.skipped == ""
+    (new / "a").touch()
+    assert watcher.wait(10.0)
+    watcher.close()

@@ -1202,25 +1202,6 @@ def test_a_fault_is_one_line_whatever_its_file_is_called() -> None:
     assert lines == [r"a\udcff\nb.yaml: no fault any more\x1b[2J: no \x1b[31mYAML"]
 
 
-def test_a_line_that_cannot_be_told_keeps_no_other_from_being_told(caplog: pytest.LogCaptureFixture) -> None:
-    """As where whoever read them went away: the others counted as told, and never were."""
-    faults = tuple(SourceFault(where=name, what="no YAML") for name in ("a.yaml", "b.yaml"))
-    executor, lines = ManualExecutor(), list[str]()
-    sources = PodSources({"file": Says(Reading(faults=faults))}, executor=executor, clock=VirtualClock())
-
-    def tell(line: str) -> None:
-        if line.startswith("a.yaml"):
-            raise BrokenPipeError("nobody reads")
-        lines.append(line)
-
-    sources.tell_faults(tell)
-    sources.run_until_quiet()
-    executor.run_all()
-    sources.run_until_quiet()
-    assert lines == ["b.yaml: no YAML"]
-    assert "a.yaml: no YAML" in caplog.text
-
-
 @pytest.mark.parametrize("is_lenient", [False, True])
 def test_a_status_that_makes_no_sense_is_a_fault_or_left_out(tmp_path: Path, *, is_lenient: bool) -> None:
     """A manifest that was copied with its status: nothing at all was told of its pod, which ran."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podsources import KUBELET, Editions, FolderSource, PodSources, Reading, Rules
 from nodealloc.podspec import Pod
-from nodealloc.testing.dsw_asw import ManualExecutor, VirtualClock, run_to_rest
+from nodealloc.testing.dsw_asw import ManualCancel, ManualExecutor, VirtualClock, run_to_rest
 
 YAML = """
 apiVersion: v1
@@ -144,3 +145,26 @@ def test_a_source_of_ones_own_says_what_it_could_not_read() -> None:
         run_to_rest(sources, executor, clock)
         assert sources.is_ready()
         assert sources.pods.snapshot().keys() == pods
+
+
+def test_a_manifest_whose_file_does_not_close_well_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system whose server went while it was read: what was read of it counts, and all others."""
+    closes = os.close
+
+    def close(descriptor: int) -> None:
+        link = Path(f"/proc/self/fd/{descriptor}")
+        fails = link.is_symlink() and link.readlink().name == "b.yaml"
+        closes(descriptor)
+        if fails:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.yaml").write_text(YAML % name)
+    folder = FolderSource(tmp_path, settle_s=0.0, clock=VirtualClock())
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "close", close)
+        reading = folder.read(ManualCancel())
+    assert [pod.name for pod in reading.pods] == ["a", "b", "c"]
+    assert reading.faults == ()

@@ -946,20 +946,28 @@ class _Raising(list[PodEvent]):
         raise RuntimeError("told to")
 
 
-def test_an_executor_that_gives_no_worker_fails_nobody() -> None:
+@pytest.mark.parametrize("error", [RuntimeError("no room"), OSError("no room"), ValueError("no room")])
+def test_an_executor_that_gives_no_worker_fails_nobody(error: Exception) -> None:
     """Threads that cannot be started, or calls that were given up, are errors of the asking."""
 
     class Refusing(ManualExecutor):
-        def submit(self, *_: object, **__: object) -> object:  # type: ignore[override]
-            raise RuntimeError("can't start new thread")
+        refusals = 0
+
+        def submit(self, *args: object, **options: object) -> object:  # type: ignore[override]
+            self.refusals += 1
+            if self.refusals > 9:
+                return super().submit(*args, **options)  # type: ignore[arg-type]
+            raise error
 
     node = Node()
     node.executor = Refusing()
     node.probing = node.begin()
     node.run(LIVE, "c1")
-    node.after(5.0)
+    node.after(2.0)
     assert node.of("web", "c1") == ContainerVerdicts(liveness=NoAnswer())
-    assert all("can't start new thread" in one.message for one in node.events)
+    assert {one.message for one in node.events if "no room" in one.message}
+    node.after(3.0)
+    assert node.of("web", "c1") == ContainerVerdicts(liveness=Passed())
 
 
 def test_it_takes_part_in_a_group() -> None:

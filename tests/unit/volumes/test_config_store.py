@@ -8,6 +8,7 @@ import pytest
 
 from nodealloc.testing.dsw_asw import VirtualClock
 from nodealloc.volumes.plugins import ChangeStrategy, ConfigObject, ConfigStore
+from nodealloc.volumes.plugins._objects import ObjectFiles
 
 
 class Source:
@@ -110,3 +111,88 @@ def test_a_change_while_it_is_read_is_not_lost() -> None:
     assert store.read("n", "o") == new
     assert store.read("n", "o") == new
     assert source.reads == 2
+
+
+def test_an_old_answer_that_comes_late_is_believed_by_nobody_after_it_was_forgotten() -> None:
+    """It was read before a change; the next pod that uses the object has read the new content by then."""
+    source = Source()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    old, new = source.found, ConfigObject(data={"a": b"2"}, version="2")
+    read = source.read
+
+    def slow(namespace: str, name: str, /) -> ConfigObject | None:
+        found = read(namespace, name)
+        source.read = read  # type: ignore[method-assign]
+        source.found = new
+        source.watchers[0]()
+        store.forget("n", "o")
+        assert store.read("n", "o") == new  # another pod, which follows it from now on
+        return found
+
+    source.read = slow  # type: ignore[method-assign]
+    assert store.read("n", "o") == old
+    assert store.read("n", "o") == new
+
+
+def test_what_is_forgotten_while_it_is_read_stays_forgotten() -> None:
+    """Nobody uses it any more: nothing is kept of it, whatever the strategy, and nobody follows it."""
+    for strategy in ChangeStrategy:
+        source = Source()
+        source.found = ConfigObject(data={"a": b"1"}, version="1", immutable=True)
+        store = ConfigStore(source, strategy)
+        read = source.read
+
+        def forgetting(
+            namespace: str,
+            name: str,
+            /,
+            store: ConfigStore = store,
+            read: Callable[[str, str], ConfigObject | None] = read,
+        ) -> ConfigObject | None:
+            found = read(namespace, name)
+            store.forget(namespace, name)
+            return found
+
+        source.read = forgetting  # type: ignore[method-assign]
+        store.read("n", "o")
+        assert (store._known, source.watchers) == ({}, [])
+
+
+def test_what_is_forgotten_as_its_watch_begins_is_watched_by_nobody() -> None:
+    """Else nobody would ever end it."""
+
+    class Late(Source):
+        def watch(self, namespace: str, name: str, on_change: Callable[[], None], /) -> Callable[[], None]:
+            stop = super().watch(namespace, name, on_change)
+            store.forget(namespace, name)
+            return stop
+
+    source = Late()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    assert store.read("n", "o") == source.found
+    assert (store._known, source.watchers) == ({}, [])
+
+
+def test_a_watch_that_does_not_end_well_keeps_no_other_from_ending(caplog: pytest.LogCaptureFixture) -> None:
+    """A volume of two objects is gone: both are forgotten, and its pod is not kept for the error."""
+
+    class Stuck(Source):
+        def watch(self, namespace: str, name: str, on_change: Callable[[], None], /) -> Callable[[], None]:
+            stop = super().watch(namespace, name, on_change)
+
+            def stop_badly() -> None:
+                stop()
+                raise OSError("not now")
+
+            return stop_badly
+
+    source = Stuck()
+    store = ConfigStore(source, ChangeStrategy.WATCH)
+    files = ObjectFiles(store, "configMap", plugin="projected", on_changed=lambda _uid: None)
+    for name in ("a", "b"):
+        files.use("n", name, "uid", "volume")
+        files.read("n", name, optional=False)
+    assert len(source.watchers) == 2
+    files.leave("uid", "volume")
+    assert (source.watchers, store._known) == ([], {})
+    assert caplog.text.count("OSError: not now") == 2

@@ -120,7 +120,7 @@ class Callbacks:
         try:
             self._join(newcomer)
         except NodeallocError:
-            connection.close()
+            newcomer.end()
             raise
 
     def close(self) -> None:
@@ -163,9 +163,9 @@ class Callbacks:
                 f"{resource}: another plugin registered later and has answered first"
             )
         if driven_out is not None:
-            driven_out.connection.close()
+            driven_out.end()
         if joined is JoinOutcome.SAME and known is not None:
-            newcomer.connection.close()
+            newcomer.end()
             self._wants(known, newcomer.options)
             return
         if joined is JoinOutcome.SERVES:

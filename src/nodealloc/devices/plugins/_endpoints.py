@@ -1,8 +1,9 @@
-"""Who serves which resource, and who is about to take over from whom. Calls nobody."""
+"""Who serves which resource, and who is about to take over from whom. Calls nobody but to let go of one."""
 
 from __future__ import annotations
 
 import enum
+import logging
 import threading
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from nodealloc.devices._inventory import PluginOptions
 from nodealloc.devices._ports import PluginConnection
 
 __all__ = ["Endpoint", "Endpoints", "JoinOutcome", "Joined", "LeaveOutcome"]
+
+_log = logging.getLogger("nodealloc.devices")
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -40,6 +43,13 @@ class Endpoint:
     options: PluginOptions
     is_owed: bool = False
     newest: int = attrs.field(default=attrs.Factory(lambda self: self.generation, takes_self=True))
+
+    def end(self) -> None:
+        """Close its connection. What that raises is logged: all that hangs on its end goes on."""
+        try:
+            self.connection.close()
+        except Exception:  # noqa: BLE001 - whatever it is, it is this plugin's trouble alone
+            _log.exception("device plugin %s: its connection did not close well", self.resource)
 
 
 class JoinOutcome(enum.Enum):

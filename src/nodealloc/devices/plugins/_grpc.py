@@ -202,8 +202,9 @@ class GrpcConnection:
             if self._closed:
                 raise self._caller.cancelled("ListAndWatch")
             self._stream = self._caller.stream("ListAndWatch")
-            self._reader = threading.Thread(target=self._read, args=(self._stream,), name=name, daemon=True)
-            self._reader.start()
+            reader = threading.Thread(target=self._read, args=(self._stream,), name=name, daemon=True)
+            reader.start()  # raises where the system gives no more threads: nobody is waited for then
+            self._reader = reader
 
     def _read(self, stream: Stream) -> None:
         try:

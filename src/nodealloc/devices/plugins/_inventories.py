@@ -135,8 +135,13 @@ class Inventories:
         """
         for resource, inventory in self._keeper.current().inventories.items():
             if resource not in self._said:
+                seen = found(inventory)
+
+                def unless_said(known: Inventory | None, seen: Inventory = seen) -> Inventory:
+                    return seen if known is None else known  # its plugin has spoken meanwhile
+
                 self._kept.put(resource, inventory, by="observe")
-                self._said.put(resource, found(inventory), by="observe")
+                self._said.alter(resource, unless_said, by="observe")
         self.engine.run_until_quiet()
 
     def change(self, resource: str, change: Callable[[Inventory], Inventory], /) -> None:

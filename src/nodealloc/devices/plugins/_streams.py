@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from nodealloc import _sockets
 from nodealloc.devices._inventory import DeviceList, Inventory
 from nodealloc.devices._ports import AllocatorKeeper
 from nodealloc.devices.plugins._callbacks import Callbacks, PluginRegistration
 from nodealloc.devices.plugins._endpoints import Endpoint, Endpoints
 from nodealloc.devices.plugins._inventories import Inventories
+from nodealloc.devices.plugins._unanswered import is_served
 from nodealloc.dsw_asw import (
     KEEP,
     Cancel,
@@ -84,7 +84,7 @@ class Streams:
     def perform(self, step: Step[Endpoint], cancel: Cancel, /) -> None:
         """Read its lists until its stream ends, or the connection is closed."""
         endpoint = step.detail
-        leave = cancel.on_cancel(endpoint.connection.close)
+        leave = cancel.on_cancel(endpoint.end)
         trouble = "its stream ended"
         try:
             for devices in endpoint.connection.lists():
@@ -96,7 +96,7 @@ class Streams:
             _log.exception("device plugin %s: following its stream failed", endpoint.resource)
         finally:
             leave()
-            endpoint.connection.close()
+            endpoint.end()
             self._followed.drop(endpoint.generation, by="its end")
             self._left(endpoint, trouble)
 
@@ -110,12 +110,12 @@ class Streams:
         """Let a plugin go; one that another took the place of is no longer there to let go."""
         for endpoint in self._endpoints.at(resource, socket):
             self._left(endpoint, "its socket was removed")
-            endpoint.connection.close()
+            endpoint.end()
 
     def close(self) -> None:
         """Let go of every plugin. May be repeated."""
         for endpoint in self._endpoints.close():
-            endpoint.connection.close()
+            endpoint.end()
 
     def _listed(self, endpoint: Endpoint, devices: DeviceList) -> None:
         counts, older = self._endpoints.listed(endpoint)
@@ -129,7 +129,7 @@ class Streams:
 
         self._change(endpoint.resource, changed)
         if older is not None:
-            older.connection.close()
+            older.end()
 
     def _left(self, endpoint: Endpoint, trouble: str) -> None:
         resource = endpoint.resource
@@ -157,10 +157,10 @@ class Streams:
 
     def _opened_again(self, endpoint: Endpoint) -> bool:
         """Whether a plugin that registered a second time serves on, by the stream that this opens for it."""
-        found = _sockets.pin(endpoint.path)
-        served = found is not None and found.is_served()
-        if found is not None:
-            found.release()
+        try:
+            served = is_served(endpoint.path)
+        except OSError:  # no descriptor is left to look with
+            served = False
         if self._callbacks.stopping.is_set() or not served:
             return False
         registration = PluginRegistration(

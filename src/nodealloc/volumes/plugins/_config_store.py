@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
+import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, runtime_checkable
 
@@ -14,6 +14,8 @@ from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import ConfigurationError
 
 __all__ = ["ChangeStrategy", "ConfigObject", "ConfigSource", "ConfigStore", "WatchableConfigSource"]
+
+_log = logging.getLogger("nodealloc.volumes")
 
 
 @typed_fields
@@ -101,7 +103,8 @@ class ConfigStore:
         self.clock: Final[Clock] = SystemClock() if clock is None else clock
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], tuple[float, ConfigObject | None]] = {}
-        self._news: Counter[tuple[str, str]] = Counter()
+        # Reads under way since whose begin the object has not changed, nor was it forgotten.
+        self._reading: dict[tuple[str, str], set[object]] = {}
         self._stops: dict[tuple[str, str], Callable[[], None]] = {}
         self.on_change: Callable[[str, str], None] | None = None
 
@@ -112,14 +115,20 @@ class ConfigStore:
             known = self._known.get(key)
         if known is not None and self._is_fresh(key, *known):
             return known[1]
-        # Watching begins before reading, so that no change falls between the two.
-        self._begin_watch(key)
-        read_s, news = self.clock.monotonic_s(), self._news[key]
-        found = self._source.read(namespace, name)
+        mine = object()
         with self._lock:
-            # What changed while it was read may not be in it: the next one reads again.
-            if self._news[key] == news and self._is_fresh(key, read_s, found):
-                self._known[key] = (read_s, found)
+            self._reading.setdefault(key, set()).add(mine)
+        try:
+            # Watching begins before reading, so that no change falls between the two.
+            self._begin_watch(key, mine)
+            read_s = self.clock.monotonic_s()
+            found = self._source.read(namespace, name)
+            with self._lock:
+                # What changed while it was read may not be in it: the next one reads again.
+                if self._is_current(key, mine) and self._is_fresh(key, read_s, found):
+                    self._known[key] = (read_s, found)
+        finally:
+            self._has_read(key, mine)
         return found
 
     @property
@@ -131,10 +140,10 @@ class ConfigStore:
         """Nobody uses it any more: stop watching, drop what is known."""
         with self._lock:
             self._known.pop((namespace, name), None)
-            self._news.pop((namespace, name), None)
+            self._reading.pop((namespace, name), None)
             stop = self._stops.pop((namespace, name), None)
         if stop is not None:
-            stop()
+            _end(stop)
 
     def _is_fresh(self, key: tuple[str, str], read_s: float, found: ConfigObject | None) -> bool:
         if found is not None and found.immutable:
@@ -143,19 +152,38 @@ class ConfigStore:
             return self.clock.monotonic_s() < read_s + self._ttl_s
         return self._strategy is ChangeStrategy.WATCH and key in self._stops
 
-    def _begin_watch(self, key: tuple[str, str]) -> None:
+    def _is_current(self, key: tuple[str, str], reading: object) -> bool:
+        return reading in self._reading.get(key, ())
+
+    def _has_read(self, key: tuple[str, str], reading: object) -> None:
+        with self._lock:
+            readings = self._reading.get(key, set())
+            readings.discard(reading)
+            if not readings:
+                self._reading.pop(key, None)
+
+    def _begin_watch(self, key: tuple[str, str], reading: object) -> None:
         if self._watchable is None or key in self._stops:
             return
 
         def changed() -> None:
             with self._lock:
                 self._known.pop(key, None)
-                self._news[key] += 1
+                self._reading.pop(key, None)
             if self.on_change is not None:
                 self.on_change(*key)
 
         stop = self._watchable.watch(*key, changed)
         with self._lock:
-            unneeded = self._stops.setdefault(key, stop)
-        if unneeded is not stop:
-            stop()
+            # Forgotten as it began, nobody would end it.
+            kept = self._stops.setdefault(key, stop) if self._is_current(key, reading) else None
+        if kept is not stop:
+            _end(stop)
+
+
+def _end(stop: Callable[[], None]) -> None:
+    """End a watch, whose errors are its source's: nothing that it says counts any more."""
+    try:
+        stop()
+    except Exception:  # noqa: BLE001 - others are to be forgotten as well
+        _log.exception("a watch of a config object did not end well")
