@@ -12,18 +12,20 @@ from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import KubeletPicker
 from nodealloc.runtime import RunState
 from nodealloc.testing.cpuset import FakeCpusetWriter
+from nodealloc.testing.node import FakeRuntime
 from nodealloc.testing.podlife import FakePreparer
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
 from nodealloc.testing.runtime import FakeContainerRuntime
 from nodealloc.testing.topology import FakeAllocator
 from nodealloc.testing.volumes import FakeMounter
-from nodealloc.topology import Shortfall
+from nodealloc.topology import Owner, Shortfall
 from tests.unit.planted_bugs import PLANTED, RIGHT, planted, refused
 
 _WRITE = MemoryStore._write
 _READ = FakeSource.read
 _TOLD = FakeSink.told
+_RUNNING = FakeRuntime.running
 
 
 @planted("topology.Allocator", FakeAllocator, "allocate", "the rest is granted twice")
@@ -142,6 +144,34 @@ def brings_all_but_one(self: Any, cancel: Any) -> Any:
 @planted("podlife.Preparer", FakePreparer, "take_back", "it was taken back once, and is there")
 def says_that_it_went(self: Any, pod: Any, cancel: Any) -> None:
     """Leaves its part behind."""
+
+
+@planted("node.Runtime", FakeRuntime, "running", "listed are check-runtime/app as 2: who is not listed")
+def lists_one_container(self: Any) -> Any:
+    """Of all that run it lists the first."""
+    return _RUNNING(self)[:1]
+
+
+@planted("node.Runtime", FakeRuntime, "running", "check-runtime-2/app as 4 run, and listed are")
+def lists_one_of_each_workload(self: Any) -> Any:
+    """Has one workload, and no more, for each member's name."""
+    return list({one.owner.member: one for one in _RUNNING(self)}.values())
+
+
+@planted(
+    "node.Runtime", FakeRuntime, "running", "and listed are check-runtime/app as 2, check-runtime/app as 3"
+)
+def lists_all_as_of_one(self: Any) -> Any:
+    """Says of each container that it is the first owner's."""
+    return [attrs.evolve(one, owner=Owner("check-runtime", "app")) for one in _RUNNING(self)]
+
+
+@planted("node.Runtime", FakeRuntime, "running", "run, and listed are none")
+def forgets_the_rest_once_one_ends(self: Any) -> Any:
+    """Lists nothing more once one of several has ended."""
+    found = _RUNNING(self)
+    self.most = max(len(found), getattr(self, "most", 0))
+    return found if len(found) in {0, self.most} or self.most == 1 else []
 
 
 @pytest.mark.parametrize("name", [name for name, bug in PLANTED.items() if bug.broken.__module__ == __name__])

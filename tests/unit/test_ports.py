@@ -255,7 +255,7 @@ def store() -> None:
 
 def runtime() -> None:
     """Container ids are numbers that rise."""
-    fake, numbers = FakeRuntime(), iter("123")
+    fake, numbers = FakeRuntime(), iter("12345678")
 
     def start(owner: Owner) -> str:
         number = next(numbers)
