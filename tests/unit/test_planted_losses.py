@@ -10,7 +10,8 @@ import pytest
 
 from nodealloc.checkpoint import MemoryStore
 from nodealloc.cpuset import KubeletPicker
-from nodealloc.runtime import RunState
+from nodealloc.podfacts import Exited, ExitUnknown
+from nodealloc.runtime import PodReport, RunState
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.node import FakeRuntime
 from nodealloc.testing.podlife import FakePreparer
@@ -26,6 +27,8 @@ _WRITE = MemoryStore._write
 _READ = FakeSource.read
 _TOLD = FakeSink.told
 _RUNNING = FakeRuntime.running
+_END = FakeContainerRuntime._end
+_INSPECT = FakeContainerRuntime.inspect
 
 
 @planted("topology.Allocator", FakeAllocator, "allocate", "the rest is granted twice")
@@ -119,6 +122,51 @@ def stops_the_sandbox_alone(self: Any, sandbox_id: str) -> None:
     """Leaves its containers running."""
     box = self._sandboxes[sandbox_id]
     self._sandboxes[sandbox_id] = attrs.evolve(box, record=attrs.evolve(box.record, is_ready=False))
+
+
+@planted("runtime.Containers", FakeContainerRuntime, "_end", "how it ended is not known")
+def knows_no_exit(self: Any, container_id: str, _exit: Any, reason: str) -> None:
+    """Loses every exit status."""
+    _END(self, container_id, ExitUnknown(), reason)
+
+
+@planted("runtime.Containers", FakeContainerRuntime, "_end", r"left with 3, .* Exited\(code=0")
+def takes_all_for_well(self: Any, container_id: str, _exit: Any, reason: str) -> None:
+    """Says of every container that it left with 0."""
+    _END(self, container_id, Exited(code=0), reason)
+
+
+@planted(
+    "runtime.Containers",
+    FakeContainerRuntime,
+    "stop_container",
+    r"ended with Exited\(code=3.*, and with Exited\(code=137.* once it was",
+)
+def stopping_makes_an_end(self: Any, container_id: str, grace_s: float, /) -> None:
+    """What has ended already counts as stopped."""
+    there = self._containers.get(container_id)
+    if there is not None and there.exit == Exited(code=3):
+        self._containers[container_id] = attrs.evolve(there, exit=Exited(code=137))
+    RIGHT[FakeContainerRuntime, "stop_container"](self, container_id, grace_s)
+
+
+@planted("runtime.Containers", FakeContainerRuntime, "inspect", "container-2 is there, and reported 0 times")
+def knows_nothing_of_what_is_listed(self: Any, uid: str, listed: Any = None, /) -> Any:
+    """Answers with an empty report where it is told what to tell of."""
+    return _INSPECT(self, uid) if listed is None else PodReport(uid=uid)
+
+
+@planted("runtime.Looks", FakeContainerRuntime, "inspect", "its report for what is listed has nothing of it")
+def knows_no_sandbox_of_what_is_listed(self: Any, uid: str, listed: Any = None, /) -> Any:
+    """Tells of containers alone."""
+    found = _INSPECT(self, uid, listed)
+    return found if listed is None else attrs.evolve(found, sandboxes=())
+
+
+@planted("runtime.Containers", FakeContainerRuntime, "inspect", r"runtime\.inspect\(uid, listed\): TypeError")
+def takes_a_uid_alone(self: Any, uid: str, /) -> Any:
+    """Has no second argument, with which a watch asks."""
+    return _INSPECT(self, uid)
 
 
 @planted("podstatus.Sink", FakeSink, "told", "of one phase the conditions")
