@@ -189,6 +189,42 @@ def brings_all_but_one(self: Any, cancel: Any) -> Any:
     return attrs.evolve(found, pods=found.pods[:-1])
 
 
+@planted("podsources.Source", FakeSource, "read", r"read answered \[Pod\(.* answer with a Reading")
+def brings_a_list(self: Any, cancel: Any) -> Any:
+    """Answers with its pods alone."""
+    return list(_READ(self, cancel).pods)
+
+
+@planted(
+    "podsources.Source", FakeSource, "read", "'../web' would lead a path elsewhere; .*nothing of a source"
+)
+def brings_a_path_for_a_uid(self: Any, cancel: Any) -> Any:
+    """Makes uids of paths."""
+    found = _READ(self, cancel)
+    return attrs.evolve(found, pods=tuple(attrs.evolve(pod, uid=f"../{pod.name}") for pod in found.pods))
+
+
+@planted("podsources.Source", FakeSource, "read", "web has no containers; .*nothing of a source")
+def brings_pods_without_containers(self: Any, cancel: Any) -> Any:
+    """Loses what is to run."""
+    found = _READ(self, cancel)
+    return attrs.evolve(found, pods=tuple(attrs.evolve(pod, containers=()) for pod in found.pods))
+
+
+@planted("podsources.Source", FakeSource, "read", "leaving speaks of db, .* full names are default/db")
+def keeps_by_short_names(self: Any, cancel: Any) -> Any:
+    """Says by another name than the full one which pods may be about to go."""
+    found = _READ(self, cancel)
+    return attrs.evolve(found, leaving=frozenset({pod.name for pod in found.pods}))
+
+
+@planted("podsources.Source", FakeSource, "read", "places speaks of db, .* full names are default/db")
+def places_by_short_names(self: Any, cancel: Any) -> Any:
+    """Says by another name than the full one where pods stand."""
+    found = _READ(self, cancel)
+    return attrs.evolve(found, places={pod.name: "queue" for pod in found.pods})
+
+
 @planted("podlife.Preparer", FakePreparer, "take_back", "it was taken back once, and is there")
 def says_that_it_went(self: Any, pod: Any, cancel: Any) -> None:
     """Leaves its part behind."""

@@ -621,7 +621,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "podlife.HookRunner": lambda _: hook_runner(),
     "podlife.Preparer": lambda _: preparer(),
     "podsources.Source": lambda _: check_source(
-        FakeSource(pods=[a_pod(), Pod(uid="v", name="db")]), ["web", "db"]
+        FakeSource(pods=[a_pod(), attrs.evolve(a_pod(), uid="v", name="db")]), ["web", "db"]
     ),
     "podstatus.Sink": lambda _: fake_sink(),
     "volumes.plugins.BlockTools": block_tools,
