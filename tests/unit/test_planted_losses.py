@@ -182,6 +182,32 @@ def tells_of_no_conditions(self: Any, uid: str, status: Any) -> None:
     _TOLD(self, uid, attrs.evolve(status, conditions=()))
 
 
+@planted("podstatus.Sink", FakeSink, "told", "of one phase the containers are not told apart")
+def tells_of_no_containers(self: Any, uid: str, status: Any) -> None:
+    """Drops the containers."""
+    _TOLD(self, uid, attrs.evolve(status, containers=()))
+
+
+async def tells_later(self: Any, uid: str, status: Any) -> None:
+    """Has to be awaited, and nobody does."""
+    _TOLD(self, uid, status)
+
+
+async def forgets_later(self: Any, uid: str) -> None:
+    """Has to be awaited, too."""
+    self.statuses.pop(uid, None)
+
+
+planted("podstatus.Sink", FakeSink, "told", "told has to be awaited, .* on a loop of your own")(tells_later)
+planted("podstatus.Sink", FakeSink, "gone", "gone has to be awaited, .* on a loop of your own")(forgets_later)
+
+
+@planted("runtime.Images", FakeContainerRuntime, "pull_image", "another was pulled, and .* is listed as busy")
+def pulls_what_is_there(self: Any, _name: str, *more: Any) -> Any:
+    """Answers with an image that somebody else uses; letting go of it took that away."""
+    return RIGHT[FakeContainerRuntime, "pull_image"](self, "busybox", *more)
+
+
 @planted("podsources.Source", FakeSource, "read", r"it has \['db', 'web'\], and brings \['web'\]")
 def brings_all_but_one(self: Any, cancel: Any) -> Any:
     """Loses the last pod."""
