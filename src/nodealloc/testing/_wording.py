@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import linecache
 import re
@@ -14,7 +15,7 @@ from typing import Final, ParamSpec
 from nodealloc.idset import format_list
 from nodealloc.topology import Claim, TopologyHint, Workload
 
-__all__ = ["amounts_of", "has_fractions", "in_words", "is_listed", "told", "width"]
+__all__ = ["amounts_of", "at_once", "has_fractions", "in_words", "is_listed", "told", "width"]
 
 P = ParamSpec("P")
 
@@ -64,6 +65,15 @@ def _words(frame: traceback.FrameSummary) -> str:
     lines[-1] = lines[-1][: frame.end_colno]
     lines[0] = lines[0][frame.colno :]
     return " ".join(" ".join(lines).split())
+
+
+def at_once(answer: object, call: str) -> None:
+    """Raises `AssertionError` for the answer of a call whose work begins when it is awaited."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+    assert not inspect.isawaitable(answer), (
+        f"{call} has to be awaited, and has to be done when it returns; run it on a loop of your own"
+    )
 
 
 def width(hint: TopologyHint) -> int:

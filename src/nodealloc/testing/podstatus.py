@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 
 from nodealloc import _attrs as attrs
@@ -19,7 +18,7 @@ from nodealloc.podfacts import (
     PodStatus,
 )
 from nodealloc.podstatus import Sink
-from nodealloc.testing._wording import in_words
+from nodealloc.testing._wording import at_once, in_words
 
 __all__ = ["FakeSink", "check_sink"]
 
@@ -117,19 +116,11 @@ def _check_apart(
 
 
 def _told(sink: Sink, uid: str, status: PodStatus) -> None:
-    _in_time(sink.told(uid, status), "told")
+    at_once(sink.told(uid, status), "told")
 
 
 def _gone(sink: Sink, uid: str) -> None:
-    _in_time(sink.gone(uid), "gone")
-
-
-def _in_time(answer: object, call: str) -> None:
-    if inspect.iscoroutine(answer):
-        answer.close()
-    assert not inspect.isawaitable(answer), (
-        f"{call} has to be awaited, and a sink has told when its call returns; run it on a loop of your own"
-    )
+    at_once(sink.gone(uid), "gone")
 
 
 def _read_of(sink: Sink, read: Callable[[str], object] | None, status: PodStatus) -> object:
