@@ -116,11 +116,13 @@ def _check_apart(
 
 
 def _told(sink: Sink, uid: str, status: PodStatus) -> None:
-    at_once(sink.told(uid, status), "told")
+    told: Callable[[str, PodStatus], object] = sink.told
+    at_once(told(uid, status), "told")
 
 
 def _gone(sink: Sink, uid: str) -> None:
-    at_once(sink.gone(uid), "gone")
+    gone: Callable[[str], object] = sink.gone
+    at_once(gone(uid), "gone")
 
 
 def _read_of(sink: Sink, read: Callable[[str], object] | None, status: PodStatus) -> object:

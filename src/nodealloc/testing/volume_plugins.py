@@ -178,14 +178,16 @@ def check_plugin(
     assert not spec.needs_attach or isinstance(untyped, CanAttach), "needs_attach without CanAttach"
     assert not spec.needs_stage or isinstance(untyped, CanStage), "needs_stage without CanStage"
     assert not spec.can_expand or isinstance(untyped, CanExpand), "can_expand without CanExpand"
-    at_once(untyped.unmount(spec, use), "unmount")
+    mount: Callable[[VolumeSpec, Use, str], object] = untyped.mount
+    unmount: Callable[[VolumeSpec, Use], object] = untyped.unmount
+    at_once(unmount(spec, use), "unmount")
     device = ""
     for _ in range(2):
         if spec.needs_attach and isinstance(untyped, CanAttach):
             device = untyped.attach(spec).device_path
         if spec.needs_stage and isinstance(untyped, CanStage):
             device = untyped.stage(spec, device).device_path or device
-        at_once(untyped.mount(spec, use, device), "mount")
+        at_once(mount(spec, use, device), "mount")
     _check_names(plugin, spec, use)
     if is_there is not None:
         _check_beside(untyped, spec, use, device, is_there)
@@ -200,7 +202,7 @@ def check_plugin(
     if isinstance(untyped, CanRevise):
         assert untyped.revision(spec) == untyped.revision(spec), "one content has one revision"
     for _ in range(2):
-        at_once(untyped.unmount(spec, use), "unmount")
+        at_once(unmount(spec, use), "unmount")
         if spec.needs_stage and isinstance(untyped, CanStage):
             untyped.unstage(spec, device)
         if spec.needs_attach and isinstance(untyped, CanAttach):
