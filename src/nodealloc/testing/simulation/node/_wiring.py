@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
 from nodealloc._typed import typed_but
 from nodealloc.admission import Chain
@@ -70,7 +71,7 @@ def agent_with(
     Raises:
         ConfigurationError: An argument is of another kind, or names no policy.
     """
-    chosen = Policy.parse(policy or "restricted") if not isinstance(policy, Policy) else policy
+    chosen = _policy(policy)
     return partial(
         _wire,
         empty=lambda machine: Snapshot.of(
@@ -82,6 +83,13 @@ def agent_with(
         own=tuple(preparations),
         is_aligned=policy is None and allocators is None,
     )
+
+
+def _policy(given: object) -> Policy:
+    """One, or its word."""
+    if isinstance(given, Policy):
+        return given
+    return Policy.parse("restricted" if given is None else cast("str", given))
 
 
 def _wire(
