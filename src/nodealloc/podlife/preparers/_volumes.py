@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 
 from nodealloc._arguments import wrong
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.dsw_asw import Cancel, World
 from nodealloc.podfacts import PodSighting
 from nodealloc.podlife._configuration import ContainerRunOptions, PodRunOptions
@@ -24,6 +24,7 @@ __all__ = ["BegunPods", "VolumePreparer"]
 _SOON_S = 0.1
 
 
+@typed_methods
 class VolumePreparer:
     """A `Preparer` over a volume manager, which is told of one pod after the other.
 
