@@ -75,7 +75,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def machine(request: pytest.FixtureRequest) -> Machine:
     """From the nearest marker `machine`, or an indirect parameter: a text or a `Machine`."""
     marker = request.node.get_closest_marker("machine")
-    chosen: object = getattr(request, "param", marker.args[0] if marker else DEFAULT_MACHINE)
+    given = (*marker.args, *marker.kwargs.values()) if marker else (DEFAULT_MACHINE,)
+    if len(given) != 1 or not set(marker.kwargs if marker else ()) <= {"text"}:
+        pytest.fail('the marker machine takes one text: @pytest.mark.machine("2 sockets x 4 cores")')
+    chosen: object = getattr(request, "param", given[0])
     if isinstance(chosen, Machine):
         return chosen
     if isinstance(chosen, str):
