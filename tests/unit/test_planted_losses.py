@@ -14,6 +14,7 @@ from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import PodReport, RunState
 from nodealloc.testing.cpuset import FakeCpusetWriter
 from nodealloc.testing.node import FakeRuntime
+from nodealloc.testing.podfacts import FakePods
 from nodealloc.testing.podlife import FakePreparer
 from nodealloc.testing.podsources import FakeSource
 from nodealloc.testing.podstatus import FakeSink
@@ -249,6 +250,12 @@ def places_by_short_names(self: Any, cancel: Any) -> Any:
     """Says by another name than the full one where pods stand."""
     found = _READ(self, cancel)
     return attrs.evolve(found, places={pod.name: "queue" for pod in found.pods})
+
+
+@planted("podfacts.PodSource", FakePods, "uids", r"it knows \['u', 'v'\], and lists \['u'\]")
+def lists_all_pods_but_one(self: Any) -> Any:
+    """Loses the last pod, whose volumes nobody would make or take away."""
+    return tuple(RIGHT[FakePods, "uids"](self))[:-1]
 
 
 @planted("podlife.Preparer", FakePreparer, "take_back", "it was taken back once, and is there")

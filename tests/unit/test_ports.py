@@ -444,9 +444,11 @@ def fake_sink() -> None:
 
 
 def pod_source() -> None:
-    """One pod is known."""
+    """Two pods are known."""
     pods = FakePods()
     pods.put(Pod(uid="u"))
+    pods.put(Pod(uid="v"))
+    check_pod_source(pods, "u", ["u", "v"])
     check_pod_source(pods, "u")
 
 
