@@ -258,8 +258,9 @@ def test_the_fake_does_what_it_is_told() -> None:
     fake.lose_answer("run_sandbox")
     with pytest.raises(AnswerLostError, match="may have been done"):
         fake.run_sandbox(box)
-    with pytest.raises(NameReservedError, match="adopt or remove"):
+    with pytest.raises(NameReservedError, match="adopt or remove") as reserved:
         fake.run_sandbox(box)
+    assert reserved.value.reason in str(reserved.value)
     (sandbox,) = fake.listing().pods["web"].marks
     made = [
         fake.create_container(sandbox, ContainerConfig(name=name, image="busybox"), box)
