@@ -67,7 +67,8 @@ _DRIVEN = "something that the engine drives, such as a Group"
 
 
 def _checkers(guarantees: object) -> tuple[type[Guarantee], ...]:
-    found = tuple(guarantees) if isinstance(guarantees, Iterable) else (guarantees,)
+    several = isinstance(guarantees, Iterable)
+    found = tuple(cast("Iterable[object]", guarantees)) if several else (guarantees,)
     for one in found:
         if not inspect.isclass(one) or not issubclass(one, Guarantee):
             raise wrong("NodeSimulation: guarantees", one, "several classes that derive from Guarantee")
