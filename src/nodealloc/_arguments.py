@@ -8,7 +8,7 @@ import inspect
 import ipaddress
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import ParamSpec, TypeVar, cast
+from typing import Final, ParamSpec, TypeVar, cast
 
 from nodealloc.errors import ConfigurationError
 
@@ -175,12 +175,19 @@ def filled_or_none(instance: object, attribute: object, value: str | None) -> No
         raise wrong(field_of(instance, attribute), value, "a text that is not empty, or None")
 
 
+_YEAR_10000_UNIX_S: Final = 253_402_300_800.0
+"""What no time of Kubernetes' API reaches, and nanoseconds have passed long ago."""
+
+
 def unix_time(instance: object, attribute: object, value: float | None) -> None:
     """A validator of attrs: finite Unix seconds, or None where nobody knows."""
     if value is None:
         return
     if is_other(value, (int, float)) or isinstance(value, bool) or not -math.inf < value < math.inf:
         raise wrong(field_of(instance, attribute), value, "finite Unix seconds, or None where nobody knows")
+    if abs(value) >= _YEAR_10000_UNIX_S:
+        expected = "Unix seconds before the year 10000 (divide nanoseconds by 10**9), or None"
+        raise wrong(field_of(instance, attribute), value, expected)
 
 
 def absolute(where: str, value: str, /) -> None:

@@ -159,7 +159,8 @@ def test_it_keeps_every_promise(runtime: CriRuntime) -> None:
     words, notes = {"app": "web"}, {"note": "kept"}
     check_sandboxes(runtime, box(attempt=2, labels=words, annotations=notes))
     config = app(definition="5eed", labels=words, annotations=notes)
-    check_containers(runtime, box(), config, grace_s=0.0)
+    ends = {code: app("sh", "-c", f"exit {code}") for code in (0, 3)}
+    check_containers(runtime, box(), config, grace_s=0.0, ends=ends)
     check_looks(runtime, [box(), box()])
 
 

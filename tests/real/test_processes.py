@@ -65,7 +65,8 @@ def test_it_keeps_the_promises_of_every_runtime(node: Node) -> None:
     """What the fake and containerd are held to, processes are held to as well."""
     runtime = node.runtime()
     check_sandboxes(runtime, box(annotations={"x": "y"}))
-    check_containers(runtime, box(), app(labels={"c": "d"}))
+    ends = {code: app("sh", "-c", f"exit {code}") for code in (0, 3)}
+    check_containers(runtime, box(), app(labels={"c": "d"}), ends=ends)
     check_looks(runtime, [box(), box()])
     check_images(runtime, "registry.example/busybox:1")
     check_command_runner(

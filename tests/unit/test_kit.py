@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -11,9 +13,12 @@ import pytest
 from nodealloc.dsw_asw import Cancel, Reconciler, World
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
+from nodealloc.podfacts import PodIdentity
+from nodealloc.runtime import ContainerConfig, Listing, SandboxConfig
 from nodealloc.testing.dsw_asw import ManualExecutor, MemoryJournal, VirtualClock, check_journal, run_to_rest
 from nodealloc.testing.machine import format_mask, write_sysfs
 from nodealloc.testing.memblocks import check_books
+from nodealloc.testing.runtime import FakeContainerRuntime, check_containers
 from nodealloc.testing.topology import FakeAllocator, check_allocator, check_comparison, workload
 from nodealloc.testing.volume_plugins import FakeBlockTools, FakeFilesystems, check_filesystems
 from nodealloc.testing.volume_sources import FakeConfigSource
@@ -87,6 +92,59 @@ def test_a_check_that_is_called_wrongly_says_so() -> None:
         TypeError, match=r"check_comparison\(\) missing 1 required positional argument: 'numa'"
     ):
         check(Narrowest())
+
+
+def called_by_others() -> None:
+    """A call that fails below the method that is asked: a decorator of the user's is no name for it."""
+    raise OSError("cut off")
+
+
+class Feeds(FakeContainerRuntime):
+    """Asked for a listing it fails elsewhere."""
+
+    def listing(self) -> Listing:
+        """See `Looks.listing`."""
+        called_by_others()
+        return super().listing()
+
+
+class Untold(FakeContainerRuntime):
+    """Forgets to answer."""
+
+    listing: Any = lambda _self: None
+
+
+class Short(FakeContainerRuntime):
+    """Takes less than it is asked."""
+
+    inspect: Any = lambda self, uid, /: FakeContainerRuntime.inspect(self, uid)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "says"),
+    [
+        (Feeds(), r"^listing raised OSError\('cut off'\) where it has to answer$"),
+        (Untold(), r"^runtime\.listing\(\)\.pods: AttributeError\(.*'pods'.* is not what the Protocol says$"),
+        (Short(), r"^runtime\.inspect\(uid, listed\): TypeError\(.* is not what the Protocol says$"),
+    ],
+)
+def test_a_broken_call_is_named_as_the_check_made_it(runtime: FakeContainerRuntime, says: str) -> None:
+    """What is of another kind shows in the check's own lines; which answer that was is said."""
+    pod = PodIdentity(uid="u", namespace="default", name="web")
+    with pytest.raises(AssertionError, match=says) as told:
+        check_containers(runtime, SandboxConfig(pod=pod), ContainerConfig(name="app", image="busybox"))
+    assert told.value.__cause__ is not None
+
+
+def test_a_check_without_its_source_still_says_what_was_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where only compiled files are there."""
+    monkeypatch.setattr(linecache, "getlines", lambda *_: [])
+    pod = PodIdentity(uid="u", namespace="default", name="web")
+    config = ContainerConfig(name="app", image="busybox")
+    with pytest.raises(AssertionError, match=r"^listing raised OSError\('cut off'\)"):
+        check_containers(Feeds(), SandboxConfig(pod=pod), config)
+    with pytest.raises(AssertionError, match=r"^a call: AttributeError"):
+        check_containers(Untold(), SandboxConfig(pod=pod), config)
 
 
 def test_an_allocator_may_hold_something_from_the_start() -> None:

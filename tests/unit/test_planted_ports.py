@@ -192,7 +192,7 @@ def no_second_write(self: Any, fresh: Any, settled: Any, writer: Any) -> None:
     )
 
 
-@planted("runtime.Containers", R, "start_container", "its sandbox was stopped, and container-6 was started")
+@planted("runtime.Containers", R, "start_container", "its sandbox was stopped, and container-8 was started")
 def starts_in_a_stopped_sandbox(self: Any, container_id: str) -> None:
     """Starts a container wherever it is."""
     self._is_ready = lambda _: True

@@ -25,7 +25,7 @@ from nodealloc.idset import NodeSet
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.pluginreg import PluginInfo
-from nodealloc.podfacts import PodIdentity
+from nodealloc.podfacts import Exited, PodIdentity
 from nodealloc.podlife import HookCall
 from nodealloc.podspec import (
     Container,
@@ -255,7 +255,7 @@ def store() -> None:
 
 def runtime() -> None:
     """Container ids are numbers that rise."""
-    fake, numbers = FakeRuntime(), iter("123")
+    fake, numbers = FakeRuntime(), iter("12345678")
 
     def start(owner: Owner) -> str:
         number = next(numbers)
@@ -285,6 +285,26 @@ def box(uid: str) -> SandboxConfig:
 APP = ContainerConfig(
     name="app", image="busybox", definition="5eed", labels={"app": "a"}, annotations={"note": "kept"}
 )
+
+
+class Leaving(FakeContainerRuntime):
+    """Its containers called `leaves-N` end by themselves as soon as they were started, with N."""
+
+    def start_container(self, container_id: str, /) -> None:
+        """Nobody stops them."""
+        super().start_container(container_id)
+        listed = [one for pod in self.listing().pods.values() for one in pod.containers]
+        name = next(one.name for one in listed if one.id == container_id)
+        if name.startswith("leaves-"):
+            self.exit(container_id, Exited(code=int(name.removeprefix("leaves-"))))
+
+
+ENDS = {code: attrs.evolve(APP, name=f"leaves-{code}") for code in (0, 3)}
+
+
+def containers() -> None:
+    """One that runs on, and two that end by themselves."""
+    check_containers(Leaving(), box("u"), APP, ends=ENDS)
 
 
 def commands() -> None:
@@ -424,9 +444,11 @@ def fake_sink() -> None:
 
 
 def pod_source() -> None:
-    """One pod is known."""
+    """Two pods are known."""
     pods = FakePods()
     pods.put(Pod(uid="u"))
+    pods.put(Pod(uid="v"))
+    check_pod_source(pods, "u", ["u", "v"])
     check_pod_source(pods, "u")
 
 
@@ -572,7 +594,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "probes.Exec": lambda _: executed(),
     "probes.Prober": lambda _: asked_well_and_sick(),
     "runtime.CommandRunner": lambda _: commands(),
-    "runtime.Containers": lambda _: check_containers(FakeContainerRuntime(), box("u"), APP),
+    "runtime.Containers": lambda _: containers(),
     "runtime.Images": lambda _: check_images(FakeContainerRuntime(), "another"),
     "runtime.Looks": lambda _: looks(),
     "runtime.Sandboxes": lambda _: check_sandboxes(FakeContainerRuntime(), box("u")),
@@ -601,7 +623,7 @@ KEPT: dict[str, Callable[[Path], object]] = {
     "podlife.HookRunner": lambda _: hook_runner(),
     "podlife.Preparer": lambda _: preparer(),
     "podsources.Source": lambda _: check_source(
-        FakeSource(pods=[a_pod(), Pod(uid="v", name="db")]), ["web", "db"]
+        FakeSource(pods=[a_pod(), attrs.evolve(a_pod(), uid="v", name="db")]), ["web", "db"]
     ),
     "podstatus.Sink": lambda _: fake_sink(),
     "volumes.plugins.BlockTools": block_tools,

@@ -55,6 +55,28 @@ def test_a_machine_of_nonsense_is_named(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(errors=1)
 
 
+def test_a_marker_without_its_text_says_how_to_write_it(pytester: pytest.Pytester) -> None:
+    """It was an IndexError of the plugin's; by name the text counts as well."""
+    code = """
+        import pytest
+
+        @pytest.mark.machine
+        def test_bare(machine): pass
+
+        @pytest.mark.machine(machine="1 socket x 4 cores")
+        def test_another_name(machine): pass
+
+        @pytest.mark.machine(text="1 socket x 3 cores")
+        def test_by_name(machine):
+            assert len(machine.online) == 3
+    """
+    pytester.makeconftest(LOADED)
+    pytester.makepyfile(code)
+    result = pytester.runpytest("--strict-markers", "-p", "no:cacheprovider")
+    assert result.parseoutcomes() == {"passed": 1, "errors": 2}
+    result.stdout.fnmatch_lines(["*the marker machine takes one text: @pytest.mark.machine(*"] * 2)
+
+
 def test_a_node_admits_and_survives_a_restart(pytester: pytest.Pytester) -> None:
     """What one node decided, the next one holds; the runtime is asked by both."""
     code = """

@@ -132,20 +132,21 @@ def parameters(call: Callable[..., Any]) -> tuple[tuple[str, object, bool, bool]
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Functions, classes of values, and class methods that make them."""
-    for package in pkgutil.iter_modules(nodealloc.__path__):
-        if package.name.startswith("_") or package.name == "testing":
+    for package in pkgutil.walk_packages(nodealloc.__path__, "nodealloc."):
+        place = package.name.removeprefix("nodealloc.")
+        if place.startswith("testing") or any(part.startswith("_") for part in place.split(".")):
             continue
-        module = import_module(f"nodealloc.{package.name}")
+        module = import_module(package.name)
         for name in module.__all__:
             one: Any = getattr(module, name)
             if inspect.isfunction(one):
-                yield f"{package.name}.{name}", one
+                yield f"{place}.{name}", one
             elif inspect.isclass(one) and not issubclass(one, (BaseException, enum.Enum)):
                 if not getattr(one, "_is_protocol", False) and one.__init__ is not object.__init__:
-                    yield f"{package.name}.{name}", one
+                    yield f"{place}.{name}", one
                 for method, held in vars(one).items():
                     if isinstance(held, classmethod) and not method.startswith("_"):
-                        yield f"{package.name}.{name}.{method}", getattr(one, method)
+                        yield f"{place}.{name}.{method}", getattr(one, method)
 
 
 LEFT_OUT = {"checkpoint.FileStore", "checkpoint.SqliteStore", "cgroups.launch", "cri.follow_log"}

@@ -383,6 +383,10 @@ def _check_names(sources: Collection[str], wakers: Collection[str], polling: Pol
         raise ConfigurationError("PodSources: no source at all; give at least one")
     if "" in sources:
         raise ConfigurationError("PodSources: a source without a name; give it one, such as 'file'")
+    if alike := [name for name in sources if name.lower() == API != name]:
+        raise ConfigurationError(
+            f"PodSources: pods of a source {alike[0]!r} would be static pods with other uids; call it {API!r}"
+        )
     if stray := sorted(set(wakers) - set(sources)):
         raise ConfigurationError(f"sources {sorted(sources)}, wakers of none: {stray}; give each its source")
     if stray := sorted(set(polling.periods) - set(sources)):

@@ -53,12 +53,14 @@ class NameReservedError(RetryableError):
     Attributes:
         call: What was asked.
         name: What is taken, as the runtime says it; "" where it does not.
+        reason: Why, in words.
     """
 
     def __init__(self, call: str, name: str, reason: str, /) -> None:
         super().__init__(f"{call}: {reason}; list what is there, then adopt or remove it", after_s=1.0)
         self.call = call
         self.name = name
+        self.reason = reason
 
 
 class NoSuchRecordError(PermanentError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import checked, filled, unix_time, whole
@@ -32,6 +33,9 @@ class RunState(enum.Enum):
         return self is RunState.RUNNING or self is RunState.UNKNOWN
 
 
+_IDENTITY: Final = checked(PodIdentity, "a PodIdentity; PodIdentity.of(pod) has that of a pod")
+
+
 @attrs.frozen(kw_only=True)
 class SandboxRecord:
     """A pod's sandbox, as a listing of the runtime has it.
@@ -47,13 +51,13 @@ class SandboxRecord:
         annotations: As it was made with.
 
     Raises:
-        ConfigurationError: No id, or a negative attempt.
+        ConfigurationError: No id, a negative attempt, or a pod that is no identity.
     """
 
     id: str = attrs.field(validator=filled)
-    pod: PodIdentity
+    pod: PodIdentity = attrs.field(validator=_IDENTITY)
     attempt: int = attrs.field(default=0, validator=whole(0))
-    is_ready: bool = True
+    is_ready: bool = attrs.field(default=True, validator=checked(bool, "True or False"))
     created_unix_s: float | None = attrs.field(default=None, validator=unix_time)
     handler: str = ""
     labels: Mapping[str, str] = attrs.field(factory=Frozen[str, str], validator=freeze)
@@ -85,11 +89,11 @@ class ContainerRecord:
         annotations: As it was made with.
 
     Raises:
-        ConfigurationError: No id, name or sandbox, or a negative attempt.
+        ConfigurationError: No id, name or sandbox, a negative attempt, or a pod that is no identity.
     """
 
     id: str = attrs.field(validator=filled)
-    pod: PodIdentity
+    pod: PodIdentity = attrs.field(validator=_IDENTITY)
     name: str = attrs.field(validator=filled)
     sandbox_id: str = attrs.field(validator=filled)
     attempt: int = attrs.field(default=0, validator=whole(0))

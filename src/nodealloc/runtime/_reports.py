@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias, Union
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import check, is_other, wrong
+from nodealloc._arguments import check, checked, is_other, several, unix_time, wrong
 from nodealloc._typed import typed_on_error
 from nodealloc.errors import ConfigurationError
 from nodealloc.podfacts import Exited, ExitUnknown
@@ -20,6 +20,14 @@ OOM_KILLED: Final = "OOMKilled"
 """The runtime's word for an end for want of memory, whatever the exit status was."""
 
 
+_ADDRESSES: Final = several(str, "addresses, each a text")
+
+
+def _addresses_or_none(instance: object, attribute: object, value: tuple[str, ...] | None) -> None:
+    if value is not None:
+        _ADDRESSES(instance, attribute, value)
+
+
 @attrs.frozen(kw_only=True)
 class SandboxReport:
     """A sandbox, inspected.
@@ -29,11 +37,16 @@ class SandboxReport:
         uses_host_network: Whether it has the node's network and no addresses of its own.
         ips: Its addresses, the first is the pod's; None where the runtime gave no
             report of the network, empty where it reported no address.
+
+    Raises:
+        ConfigurationError: A field is of another kind, such as one text for addresses.
     """
 
-    record: SandboxRecord
-    uses_host_network: bool = False
-    ips: tuple[str, ...] | None = None
+    record: SandboxRecord = attrs.field(
+        validator=checked(SandboxRecord, "a SandboxRecord, as the listing has it")
+    )
+    uses_host_network: bool = attrs.field(default=False, validator=checked(bool, "True or False"))
+    ips: tuple[str, ...] | None = attrs.field(default=None, validator=_addresses_or_none)
 
 
 @attrs.frozen(kw_only=True)
@@ -50,20 +63,24 @@ class ContainerReport:
         log_path: Where its output is kept; "" where it is not.
 
     Raises:
-        ConfigurationError: It has exited without an exit, or has an exit and has not exited.
+        ConfigurationError: It has exited without an exit, or has an exit and has not exited; its
+            exit is a number, or a moment no Unix seconds.
     """
 
     record: ContainerRecord
     exit: Exit | None = None
     reason: str = ""
     message: str = ""
-    started_unix_s: float | None = None
-    finished_unix_s: float | None = None
+    started_unix_s: float | None = attrs.field(default=None, validator=unix_time)
+    finished_unix_s: float | None = attrs.field(default=None, validator=unix_time)
     log_path: str = ""
 
     def __attrs_post_init__(self) -> None:
         if is_other(self.record, ContainerRecord):
             raise wrong("ContainerReport.record", self.record, "a ContainerRecord")
+        if self.exit is not None and is_other(self.exit, (Exited, ExitUnknown)):
+            expected = "Exited(code=...), ExitUnknown() where nobody can say, or None"
+            raise wrong("ContainerReport.exit", self.exit, expected)
         if (self.exit is not None) != (self.record.state is RunState.EXITED):
             raise ConfigurationError(
                 f"container {self.record.id} is {self.record.state.value} and its exit is {self.exit}; "
@@ -80,12 +97,19 @@ class PodReport:
         sandboxes: Its sandboxes, the newest first.
         containers: Its containers, the newest first.
         ips: Its addresses, the first is the pod's; none where no sandbox has any.
+
+    Raises:
+        ConfigurationError: A field is of another kind; `of` takes any iterable.
     """
 
-    uid: str
-    sandboxes: tuple[SandboxReport, ...] = ()
-    containers: tuple[ContainerReport, ...] = ()
-    ips: tuple[str, ...] = ()
+    uid: str = attrs.field(validator=checked(str, "the pod's uid"))
+    sandboxes: tuple[SandboxReport, ...] = attrs.field(
+        default=(), validator=several(SandboxReport, "SandboxReport")
+    )
+    containers: tuple[ContainerReport, ...] = attrs.field(
+        default=(), validator=several(ContainerReport, "ContainerReport")
+    )
+    ips: tuple[str, ...] = attrs.field(default=(), validator=_ADDRESSES)
 
     @classmethod
     @typed_on_error

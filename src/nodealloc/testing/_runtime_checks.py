@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import attrs
@@ -10,7 +10,6 @@ import attrs
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import (
     ContainerConfig,
-    ContainerReport,
     Containers,
     Exit,
     LinuxResources,
@@ -23,6 +22,7 @@ from nodealloc.runtime import (
     SandboxConfig,
     Sandboxes,
 )
+from nodealloc.testing._runtime_ends import check_ends, check_known, check_reported
 from nodealloc.testing._wording import in_words
 
 __all__ = [
@@ -104,6 +104,7 @@ def check_containers(
     /,
     *,
     grace_s: float = 1.0,
+    ends: Mapping[int, ContainerConfig] | None = None,
 ) -> None:
     """Hold a runtime to its promises about containers; of that pod it has nothing before and after.
 
@@ -112,6 +113,9 @@ def check_containers(
         sandbox: What to make the sandbox from.
         config: What to make the container from: one that runs until it is stopped.
         grace_s: What it needs to end.
+        ends: Containers that end by themselves, by the exit status that each leaves, two or
+            more; None where there is no such thing. Without them a runtime that takes every
+            end for the same one passes.
 
     Raises:
         AssertionError: A promise is broken; the text says which.
@@ -136,6 +140,7 @@ def check_containers(
         _check_apart(runtime, uid, made, second, grace_s)
         _check_ended_at_once(runtime, box, config, sandbox)
         _check_unknown(runtime)
+        check_ends(runtime, box, sandbox, ends or {})
         late = runtime.create_container(box, attrs.evolve(config, attempt=config.attempt + 4), sandbox)
         runtime.stop_sandbox(box)
         state = _state(runtime, uid, second)
@@ -163,9 +168,11 @@ def _check_apart(runtime: ContainerRuntime, uid: str, ended: str, runs: str, gra
     """Stopping and removing an instance that has ended leaves the one that runs alone."""
     runtime.stop_container(ended, grace_s)
     assert _state(runtime, uid, runs) is RunState.RUNNING, f"{ended} was stopped, and {runs} as well"
+    listed = runtime.listing().pods[uid]
     _twice(lambda: runtime.remove_container(ended), "remove_container")
-    left = [one.record.id for one in runtime.inspect(uid).containers]
-    assert left == [runs], f"{ended} was removed, {left} is left"
+    for before in (None, listed):  # which may be older than the inspection
+        left = [one.record.id for one in runtime.inspect(uid, before).containers]
+        assert left == [runs], f"{ended} was removed, {left} is left"
 
 
 def _check_stopped_sandbox(
@@ -193,17 +200,17 @@ def _check_running(runtime: ContainerRuntime, uid: str, made: str) -> None:
     """A container that was made is started, once, and changed."""
     runtime.start_container(made)
     assert _state(runtime, uid, made) is RunState.RUNNING, "a container that was started does not run"
-    began = _report(runtime.inspect(uid), made)
+    began = check_reported(runtime.inspect(uid), made)
     assert (began.started_unix_s or 0.0) >= (began.record.created_unix_s or 0.0), (
         f"made at {began.record.created_unix_s}, and said to run since {began.started_unix_s}"
     )
     _start_again(runtime, made, "that runs")
-    since = _report(runtime.inspect(uid), made).started_unix_s
+    since = check_reported(runtime.inspect(uid), made).started_unix_s
     assert since == began.started_unix_s, (
         f"started once more, it is said to run since {since}, not {began.started_unix_s}: it runs twice"
     )
     runtime.update_container(made, LinuxResources())
-    report = _report(runtime.inspect(uid), made)
+    report = check_reported(runtime.inspect(uid), made)
     assert report.exit is None, f"it runs and has ended with {report.exit}"
     assert report.started_unix_s is not None, "it runs, and nobody knows since when"
 
@@ -213,16 +220,11 @@ def _check_ending(runtime: ContainerRuntime, uid: str, made: str, grace_s: float
     exits: list[Exit | None] = []
     for _ in range(2):
         _passes(lambda: runtime.stop_container(made, grace_s), "stop_container")
-        exits.append(_report(runtime.inspect(uid), made).exit)
+        exits.append(check_reported(runtime.inspect(uid), made).exit)
     assert exits[0] == exits[1], f"ended with {exits[0]}, and {exits[1]} once it was stopped again"
     assert _state(runtime, uid, made) is RunState.EXITED, "stop_container returned, and it has not ended"
-    ended = _report(runtime.inspect(uid), made)
-    assert ended.exit is not None, "it has exited without an exit"
-    assert ended.finished_unix_s is not None, "it was stopped, and nobody knows when it ended"
-    assert ended.finished_unix_s >= (ended.started_unix_s or 0.0), (
-        f"started at {ended.started_unix_s}, and said to have ended at {ended.finished_unix_s}"
-    )
-    assert _report(runtime.inspect(uid), made).exit == ended.exit, "its exit changed by being asked again"
+    ended = check_known(check_reported(runtime.inspect(uid), made))
+    assert check_reported(runtime.inspect(uid), made).exit == ended, "its exit changed by being asked again"
     _start_again(runtime, made, "that has ended")
     assert _state(runtime, uid, made) is RunState.EXITED, "what has ended was started once more, and runs"
 
@@ -300,6 +302,10 @@ def check_looks(runtime: ContainerRuntime, sandboxes: Sequence[SandboxConfig], /
             assert report.uid == uid, f"asked about pod {uid}, got a report of {report.uid!r}"
             there = [one.record.id for one in report.sandboxes]
             assert there == [sandbox], f"pod {uid} has sandbox {sandbox}, its report has {there}"
+            closely = [one.record.id for one in runtime.inspect(uid, listing.pods[uid]).sandboxes]
+            assert closely == [sandbox], (
+                f"pod {uid} has sandbox {sandbox}, and its report for what is listed has nothing of it"
+            )
             assert set(listing.pods[uid].marks) == {sandbox}, f"pod {uid} is listed with things of others"
         assert runtime.listing().pods == listing.pods, "nothing changed, and the second listing differs"
         first, *rest = made
@@ -323,19 +329,16 @@ def _state(runtime: ContainerRuntime, uid: str, container_id: str) -> RunState:
     listed = runtime.listing().pods.get(uid)
     assert listed is not None, "a container is there, and its pod is not listed"
     assert container_id in listed.marks, "a container that is there is not listed"
-    state = _report(runtime.inspect(uid), container_id).record.state
+    report = check_reported(runtime.inspect(uid), container_id)
+    closely = check_reported(runtime.inspect(uid, listed), container_id)
+    assert closely == report, f"inspected for what is listed it is {closely}, for all that there is {report}"
+    state = report.record.state
     assert listed.marks[container_id] is state, f"listed as {listed.marks[container_id]}, reported as {state}"
     return state
 
 
-def _report(report: PodReport, container_id: str) -> ContainerReport:
-    found = [one for one in report.containers if one.record.id == container_id]
-    assert len(found) == 1, f"{container_id} is there, and reported {len(found)} times"
-    return found[0]
-
-
 def _check_made(report: PodReport, made: str, sandbox: str, config: ContainerConfig) -> None:
-    record = _report(report, made).record
+    record = check_reported(report, made).record
     for field, expected in (
         ("name", config.name),
         ("sandbox_id", sandbox),
@@ -347,7 +350,7 @@ def _check_made(report: PodReport, made: str, sandbox: str, config: ContainerCon
     kept = {**record.labels, **record.annotations}
     for key, value in {**config.labels, **config.annotations}.items():
         assert kept.get(key) == value, f"{key} was {value!r}, it comes back as {kept.get(key)!r}"
-    assert _report(report, made).exit is None, "it was only made, and has ended"
+    assert check_reported(report, made).exit is None, "it was only made, and has ended"
 
 
 def _check_unknown(runtime: ContainerRuntime) -> None:

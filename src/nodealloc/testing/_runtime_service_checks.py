@@ -35,12 +35,20 @@ def check_images(images: Images, name: str, /) -> None:
     assert others <= held.keys(), f"{name} was pulled, and {sorted(others - held.keys())} went"
     assert image in held, f"{name} was pulled as {image}, and is not listed by that id"
     assert held[image].names, f"{name} was pulled by its name, and is listed without any"
+    assert any(_words(name) in one for one in held[image].names), (
+        f"{name} was pulled, and {image} is listed as {', '.join(held[image].names)}"
+    )
     assert held[image].size_bytes > 0, f"{name} has no size"
     for _ in range(2):
         images.remove_image(image)
     left = {one.id for one in images.images()}
     assert image not in left, f"{name} was removed and is listed"
     assert others - {image} <= left, f"{name} was removed, and {sorted(others - left)} as well"
+
+
+def _words(name: str) -> str:
+    """What a name has in every spelling of it: no registry that goes without saying, no tag or digest."""
+    return name.rpartition("/")[2].partition("@")[0].partition(":")[0]
 
 
 @in_words

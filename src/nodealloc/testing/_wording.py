@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import itertools
+import linecache
+import re
+import traceback
 from collections.abc import Callable, Sequence
-from typing import ParamSpec
+from pathlib import Path
+from typing import Final, ParamSpec
 
 from nodealloc.idset import format_list
 from nodealloc.topology import Claim, TopologyHint, Workload
 
-__all__ = ["amounts_of", "has_fractions", "in_words", "is_listed", "told", "width"]
+__all__ = ["amounts_of", "at_once", "has_fractions", "in_words", "is_listed", "told", "width"]
 
 P = ParamSpec("P")
 
@@ -26,20 +32,48 @@ def in_words(check: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is None:
                 raise  # the check itself was called with other arguments than it has
-            raise AssertionError(f"{_call(error)} raised {error!r} where it has to answer") from error
+            raise AssertionError(_broken(error)) from error
 
     return checked
 
 
-def _call(error: Exception) -> str:
-    """The first call that was no longer the check's own."""
-    frame = error.__traceback__
-    while frame is not None:
-        name = frame.tb_frame.f_code.co_name
-        if name != "checked" and not name.startswith(("check_", "_", "<")):
-            return name
-        frame = frame.tb_next
-    return "a call"
+_HERE: Final = str(Path(__file__).parent)
+
+
+def _broken(error: Exception) -> str:
+    """Which call raised; or which answer, or which call itself, is other than the check takes it to be."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = list(itertools.takewhile(_is_a_check, frames))
+    words = _words(own[-1])
+    if len(own) == len(frames):
+        return f"{words}: {error!r}; what was answered, or can be asked, is not what the Protocol says"
+    called = re.fullmatch(r".*?(\w+)\(.*\)", words, re.DOTALL)
+    name = called[1] if called else frames[len(own)].name
+    return f"{name} raised {error!r} where it has to answer"
+
+
+def _is_a_check(frame: traceback.FrameSummary) -> bool:
+    name = frame.name
+    return frame.filename.startswith(_HERE) and (name == "checked" or name.startswith(("check_", "_", "<")))
+
+
+def _words(frame: traceback.FrameSummary) -> str:
+    """What was being worked out, as it stands in the check; "a call" where its source is not there."""
+    lines = linecache.getlines(frame.filename)[(frame.lineno or 1) - 1 : frame.end_lineno]
+    if not lines or frame.colno is None or frame.end_colno is None:
+        return "a call"
+    lines[-1] = lines[-1][: frame.end_colno]
+    lines[0] = lines[0][frame.colno :]
+    return " ".join(" ".join(lines).split())
+
+
+def at_once(answer: object, call: str) -> None:
+    """Raises `AssertionError` for the answer of a call whose work begins when it is awaited."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+    assert not inspect.isawaitable(answer), (
+        f"{call} has to be awaited, and has to be done when it returns; run it on a loop of your own"
+    )
 
 
 def width(hint: TopologyHint) -> int:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nodealloc.checkpoint import JsonCheckpoint
 from nodealloc.errors import RetryableError
@@ -100,11 +100,12 @@ def check_advisor(advisor: Advisor, decide: Callable[[], Snapshot], /) -> None:
 
 @in_words
 def check_runtime(runtime: Runtime, start: Callable[[Owner], str], stop: Callable[[str], None], /) -> None:
-    """Hold a runtime to what the node relies on.
+    """Hold a runtime to what the node relies on: who is not listed has ended, and is released.
 
     Args:
         runtime: With nothing running.
-        start: Starts a container for an owner that keeps running, and returns its id.
+        start: Starts a container for an owner that keeps running, and returns its id;
+            called for two members of one workload, and for another workload.
         stop: Ends a container by its id.
 
     Raises:
@@ -123,7 +124,33 @@ def check_runtime(runtime: Runtime, start: Callable[[Owner], str], stop: Callabl
     assert second != first, (
         f"container id {first} was given twice: a late end of the first would hit the second"
     )
-    stop(second)
+    _check_several_run(runtime, start, stop, {second: owner})
+
+
+def _check_several_run(
+    runtime: Runtime, start: Callable[[Owner], str], stop: Callable[[str], None], runs: dict[str, Owner]
+) -> None:
+    """Each is listed for itself, beside a sibling and beside another workload, until it ends."""
+    for owner in (Owner("check-runtime", "beside"), Owner("check-runtime-2", "app")):
+        runs[start(owner)] = owner
+        _check_all_run(runtime, runs)
+    while runs:
+        stop(next(iter(runs)))
+        del runs[next(iter(runs))]
+        _check_all_run(runtime, runs)
+
+
+def _check_all_run(runtime: Runtime, runs: Mapping[str, Owner]) -> None:
+    found = sorted((one.owner, one.container_id) for one in runtime.running())
+    right = sorted((owner, one) for one, owner in runs.items())
+    assert found == right, (
+        f"{_named(right)} run, and listed are {_named(found)}: who is not listed counts as ended, and "
+        "what it holds is given to others"
+    )
+
+
+def _named(containers: Sequence[tuple[Owner, str]]) -> str:
+    return ", ".join(f"{owner.workload}/{owner.member} as {one}" for owner, one in containers) or "none"
 
 
 @in_words

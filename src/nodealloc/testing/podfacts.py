@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from nodealloc import _attrs as attrs
 from nodealloc.podfacts import PodLife, PodSighting, PodSource
@@ -42,16 +42,20 @@ class FakePods:
 
 
 @in_words
-def check_pod_source(source: PodSource, uid: str, /) -> None:
+def check_pod_source(source: PodSource, uid: str, /, expected: Collection[str] | None = None) -> None:
     """Hold a `PodSource` that is ready to its promises.
 
     Args:
         source: To check.
         uid: Of a pod that it knows.
+        expected: Uids of all pods that it knows; None where nobody can say. Without them a
+            source that lists some of its pods passes.
     """
     assert source.is_ready(), "give a source that knows every pod by now"
     listed = set(source.uids())
     assert uid in listed, f"{uid} is known and not listed"
+    right = listed if expected is None else set(expected)
+    assert listed == right, f"it knows {sorted(right)}, and lists {sorted(listed)}"
     assert set(source.uids()) == listed, f"{len(listed)} are listed, and others when it is asked again"
     for one in source.uids():
         sighting = source.get(one)

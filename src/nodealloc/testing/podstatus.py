@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nodealloc import _attrs as attrs
-from nodealloc.podfacts import ConditionStatus, PodCondition, PodPhase, PodStatus
+from nodealloc.podfacts import (
+    ConditionStatus,
+    ContainerRunning,
+    ContainerStatus,
+    PodCondition,
+    PodPhase,
+    PodStatus,
+)
 from nodealloc.podstatus import Sink
-from nodealloc.testing._wording import in_words
+from nodealloc.testing._wording import at_once, in_words
 
 __all__ = ["FakeSink", "check_sink"]
 
@@ -68,38 +75,59 @@ def check_sink(sink: Sink, read: Callable[[str], object] | None = None, /) -> No
     ready = PodCondition(type="Ready", status=ConditionStatus.TRUE, last_transition_unix_s=1.0)
     up = PodStatus(phase=PodPhase.RUNNING, conditions=(ready,), started_unix_s=1.0)
     over = PodStatus(phase=PodPhase.SUCCEEDED, started_unix_s=1.0)
-    sink.gone("checked-1")  # an unknown one is no error
-    sink.told("checked-1", up)
-    sink.told("checked-2", up)
+    _gone(sink, "checked-1")  # an unknown one is no error
+    _told(sink, "checked-1", up)
+    _told(sink, "checked-2", up)
     found = _read(read, "checked-1")
     assert read is None or found is not None, "what was told is not there when the call returns"
     for _ in range(2):
-        sink.told("checked-1", up)
+        _told(sink, "checked-1", up)
     assert _read(read, "checked-1") == found, "the same said twice is something else"
-    sink.told("checked-1", over)
+    _told(sink, "checked-1", over)
     assert read is None or _read(read, "checked-1") != found, (
         "what was told before is there instead of the newest"
     )
-    sink.told("checked-1", attrs.evolve(over, conditions=(ready,)))
-    assert read is None or _read(read, "checked-1") != _read_of(sink, read, over), (
-        "of two statuses of one phase the conditions are not told apart"
-    )
+    _check_apart(sink, read, over, ready)
     assert read is None or _read(read, "checked-2") is not None, "another pod was lost"
-    sink.gone("checked-1")
+    _gone(sink, "checked-1")
     assert _read(read, "checked-1") is None, "a pod that is gone is there"
-    sink.gone("checked-1")
+    _gone(sink, "checked-1")
     assert read is None or _read(read, "checked-2") is not None, "another pod went with it"
-    sink.told("checked-1", up)
+    _told(sink, "checked-1", up)
     assert read is None or _read(read, "checked-1") is not None, (
         "told of again after it went, a pod is absent"
     )
-    sink.gone("checked-1")
-    sink.gone("checked-2")
+    _gone(sink, "checked-1")
+    _gone(sink, "checked-2")
+
+
+def _check_apart(
+    sink: Sink, read: Callable[[str], object] | None, status: PodStatus, condition: PodCondition
+) -> None:
+    """Statuses of one phase that differ elsewhere are told as they are."""
+    box = ContainerStatus(name="app", state=ContainerRunning(started_unix_s=1.0))
+    again = attrs.evolve(box, restart_count=1)
+    for what, one, other in (
+        ("conditions", attrs.evolve(status, conditions=(condition,)), status),
+        ("containers", attrs.evolve(status, containers=(box,)), attrs.evolve(status, containers=(again,))),
+    ):
+        first, second = (_read_of(sink, read, said) for said in (one, other))
+        assert read is None or first != second, f"of two statuses of one phase the {what} are not told apart"
+
+
+def _told(sink: Sink, uid: str, status: PodStatus) -> None:
+    told: Callable[[str, PodStatus], object] = sink.told
+    at_once(told(uid, status), "told")
+
+
+def _gone(sink: Sink, uid: str) -> None:
+    gone: Callable[[str], object] = sink.gone
+    at_once(gone(uid), "gone")
 
 
 def _read_of(sink: Sink, read: Callable[[str], object] | None, status: PodStatus) -> object:
     """What is found once this was told last."""
-    sink.told("checked-1", status)
+    _told(sink, "checked-1", status)
     return _read(read, "checked-1")
 
 

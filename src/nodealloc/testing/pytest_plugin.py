@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import pytest
 
@@ -74,8 +74,13 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def machine(request: pytest.FixtureRequest) -> Machine:
     """From the nearest marker `machine`, or an indirect parameter: a text or a `Machine`."""
-    marker = request.node.get_closest_marker("machine")
-    chosen: object = getattr(request, "param", marker.args[0] if marker else DEFAULT_MACHINE)
+    item = cast("pytest.Item", request.node)
+    marker = item.get_closest_marker("machine")
+    named = dict[str, object](marker.kwargs) if marker else {}
+    given: tuple[object, ...] = (*marker.args, *named.values()) if marker else (DEFAULT_MACHINE,)
+    if len(given) != 1 or not named.keys() <= {"text"}:
+        pytest.fail('the marker machine takes one text: @pytest.mark.machine("2 sockets x 4 cores")')
+    chosen: object = getattr(request, "param", given[0])
     if isinstance(chosen, Machine):
         return chosen
     if isinstance(chosen, str):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from nodealloc import _attrs as attrs
-from nodealloc.testing._wording import in_words
+from nodealloc.testing._wording import at_once, in_words
 from nodealloc.volumes import (
     CanAge,
     CanAttach,
@@ -154,13 +155,22 @@ def check_filesystems(
 
 
 @in_words
-def check_plugin(plugin: Plugin, spec: VolumeSpec, use: Use, /) -> None:
+def check_plugin(
+    plugin: Plugin, spec: VolumeSpec, use: Use, /, *, is_there: Callable[[str], bool] | None = None
+) -> None:
     """Take a plugin through its life, every call twice, and once in vain before and after.
 
     Args:
         plugin: What to check; nothing of `spec` exists yet.
         spec: A volume as the plugin's `spec`, or a claim, gives it.
         use: A pod's use of it.
+        is_there: From a path to whether the volume is there, as whoever looks behind the plugin
+            finds, such as ``lambda path: Path(path, "hello").is_file()``; None where it is there with or
+            without the plugin, or nobody can look. With it the volume comes and goes beside one of
+            another pod, `use.pod_uid` with `-beside` after it. Without it a plugin that makes nothing passes.
+
+    Raises:
+        AssertionError: A promise is broken; the text says which.
     """
     assert plugin.name == spec.plugin, f"{plugin.name} gave a volume of {spec.plugin}"
     untyped: object = plugin
@@ -168,15 +178,19 @@ def check_plugin(plugin: Plugin, spec: VolumeSpec, use: Use, /) -> None:
     assert not spec.needs_attach or isinstance(untyped, CanAttach), "needs_attach without CanAttach"
     assert not spec.needs_stage or isinstance(untyped, CanStage), "needs_stage without CanStage"
     assert not spec.can_expand or isinstance(untyped, CanExpand), "can_expand without CanExpand"
-    untyped.unmount(spec, use)
+    mount: Callable[[VolumeSpec, Use, str], object] = untyped.mount
+    unmount: Callable[[VolumeSpec, Use], object] = untyped.unmount
+    at_once(unmount(spec, use), "unmount")
     device = ""
     for _ in range(2):
         if spec.needs_attach and isinstance(untyped, CanAttach):
             device = untyped.attach(spec).device_path
         if spec.needs_stage and isinstance(untyped, CanStage):
             device = untyped.stage(spec, device).device_path or device
-        untyped.mount(spec, use, device)
+        at_once(mount(spec, use, device), "mount")
     _check_names(plugin, spec, use)
+    if is_there is not None:
+        _check_beside(untyped, spec, use, device, is_there)
     if spec.can_expand and spec.size_bytes is not None and isinstance(untyped, CanExpand):
         for _ in range(2):
             grown = untyped.expand(spec, device)
@@ -188,11 +202,34 @@ def check_plugin(plugin: Plugin, spec: VolumeSpec, use: Use, /) -> None:
     if isinstance(untyped, CanRevise):
         assert untyped.revision(spec) == untyped.revision(spec), "one content has one revision"
     for _ in range(2):
-        untyped.unmount(spec, use)
+        at_once(unmount(spec, use), "unmount")
         if spec.needs_stage and isinstance(untyped, CanStage):
             untyped.unstage(spec, device)
         if spec.needs_attach and isinstance(untyped, CanAttach):
             untyped.detach(spec)
+
+
+def _check_beside(
+    plugin: CanMount, spec: VolumeSpec, use: Use, device: str, is_there: Callable[[str], bool]
+) -> None:
+    """What was mounted is there until it is unmounted, whatever another pod's volume does."""
+    path = plugin.path(spec, use)
+    assert is_there(path), f"mount returned, and nothing is there at {path}"
+    beside = attrs.evolve(use, pod_uid=f"{use.pod_uid}-beside")
+    other = attrs.evolve(spec, pod_uid=beside.pod_uid) if spec.pod_uid else spec
+    plugin.mount(other, beside, device)
+    place = plugin.path(other, beside)
+    assert place != path, f"pods {use.pod_uid} and {beside.pod_uid} have it at one path, {path}"
+    assert is_there(place), f"mount returned for a second pod, and nothing is there at {place}"
+    plugin.unmount(spec, use)
+    assert not is_there(path), f"unmount returned, and {path} is still there"
+    assert is_there(place), f"{path} was unmounted, and what another pod has at {place} as well"
+    plugin.mount(spec, use, device)
+    assert is_there(path), f"mounted once more after it went, nothing is there at {path}"
+    plugin.unmount(other, beside)
+    assert is_there(path), f"{place} was unmounted, and what another pod has at {path} as well"
+    plugin.unmount(spec, use)
+    assert not is_there(path), f"unmount returned, and {path} is still there"
 
 
 def _check_names(plugin: Plugin, spec: VolumeSpec, use: Use) -> None:

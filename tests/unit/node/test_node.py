@@ -481,7 +481,7 @@ def test_an_allocator_of_a_node_has_the_class_that_was_asked_for() -> None:
 def test_the_fake_runtime_is_a_runtime() -> None:
     """It is held to the check that real ones are held to."""
     runtime = FakeRuntime()
-    numbers = iter("123")
+    numbers = iter("12345678")
 
     def start(owner: Owner) -> str:
         number = next(numbers)

@@ -1322,6 +1322,9 @@ def test_wrong_wiring_is_refused() -> None:
         PodSources({})
     with pytest.raises(ConfigurationError, match="wakers of none"):
         PodSources({"api": FakeSource()}, wakers={"file": FakeWatcher()})
+    for name in ("API", "Api"):
+        with pytest.raises(ConfigurationError, match=f"'{name}' .*static pods.*; call it 'api'"):
+            PodSources({name: FakeSource()})
     with pytest.raises(ConfigurationError, match="none of the sources api"):
         PodSources({"api": FakeSource()}).hurry("file")
 

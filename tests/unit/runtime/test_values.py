@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import attrs
 import pytest
 
+from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 from nodealloc.podfacts import Exited, ExitUnknown, PodIdentity
 from nodealloc.runtime import (
@@ -51,6 +55,65 @@ def test_an_exit_is_there_exactly_when_it_has_exited() -> None:
             ContainerReport(record=container("c", state=state), exit=end)
     unknown = ContainerReport(record=container("c", state=RunState.EXITED), exit=ExitUnknown())
     assert unknown.exit not in (Exited(code=0), Exited(code=137))
+
+
+def wrong(value: object) -> Any:
+    """A value of a type that does not belong there."""
+    return value
+
+
+ENDED = container("c", state=RunState.EXITED)
+BOX = SandboxRecord(id="b", pod=WEB)
+
+
+@pytest.mark.parametrize(
+    ("report", "says"),
+    [
+        (
+            lambda: ContainerReport(record=ENDED, exit=wrong(0)),
+            r"exit: expected Exited\(code=\.\.\.\).*found 0",
+        ),
+        (
+            lambda: ContainerReport(record=ENDED, exit=Exited(code=0), finished_unix_s=wrong("now")),
+            "finished_unix_s: expected finite Unix seconds",
+        ),
+        (
+            lambda: ContainerReport(record=ENDED, exit=Exited(code=0), started_unix_s=1_795_000_000 * 10**9),
+            r"started_unix_s: .*divide nanoseconds by 10\*\*9",
+        ),
+        (lambda: container("c", created_unix_s=-(10**18)), r"created_unix_s: .*divide nanoseconds"),
+        (lambda: container("c", pod=wrong("u")), r"ContainerRecord\.pod: expected a PodIdentity"),
+        (lambda: SandboxRecord(id="b", pod=wrong(None)), r"PodIdentity\.of\(pod\) has that of a pod"),
+        (lambda: SandboxRecord(id="b", pod=WEB, is_ready=wrong("false")), "is_ready: expected True or False"),
+        (lambda: SandboxReport(record=BOX, ips=wrong("10.0.0.7")), r"ips: expected a tuple of addresses"),
+        (lambda: SandboxReport(record=BOX, ips=(wrong(7),)), r"ips\[0\]: expected addresses, each a text"),
+        (
+            lambda: SandboxReport(record=BOX, uses_host_network=wrong("no")),
+            "uses_host_network: expected True",
+        ),
+        (lambda: SandboxReport(record=wrong(ENDED)), "record: expected a SandboxRecord"),
+        (lambda: PodReport(uid=wrong(None)), "uid: expected the pod's uid"),
+        (lambda: PodReport(uid="u", containers=wrong([])), "containers: expected a tuple of ContainerReport"),
+        (
+            lambda: PodReport(uid="u", containers=(wrong(ENDED),)),
+            r"containers\[0\]: expected ContainerReport",
+        ),
+        (lambda: PodReport(uid="u", sandboxes=(wrong(BOX),)), r"sandboxes\[0\]: expected SandboxReport"),
+        (lambda: PodReport(uid="u", ips=wrong("10.0.0.7")), "PodReport.ips: expected a tuple of addresses"),
+    ],
+)
+def test_what_a_runtime_of_ones_own_writes_down_wrongly_is_refused_there(
+    report: Callable[[], object], says: str
+) -> None:
+    """An exit as a number, an address as one text, nanoseconds for seconds: each was told on as it was."""
+    with pytest.raises(ConfigurationError, match=says):
+        report()
+
+
+def test_the_last_moment_that_the_api_can_write_down_is_one() -> None:
+    """The end of the year 9999, and a time before 1970."""
+    for moment in (253_402_300_799.0, -1.0, None):
+        assert container("c", created_unix_s=moment).created_unix_s == moment
 
 
 def test_the_newest_instance_goes_by_attempt_before_time() -> None:
@@ -195,8 +258,9 @@ def test_the_fake_does_what_it_is_told() -> None:
     fake.lose_answer("run_sandbox")
     with pytest.raises(AnswerLostError, match="may have been done"):
         fake.run_sandbox(box)
-    with pytest.raises(NameReservedError, match="adopt or remove"):
+    with pytest.raises(NameReservedError, match="adopt or remove") as reserved:
         fake.run_sandbox(box)
+    assert reserved.value.reason in str(reserved.value)
     (sandbox,) = fake.listing().pods["web"].marks
     made = [
         fake.create_container(sandbox, ContainerConfig(name=name, image="busybox"), box)

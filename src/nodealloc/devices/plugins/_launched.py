@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc._typed import typed
 from nodealloc.devices._allocator import DeviceAllocator
 from nodealloc.devices._launch import Launch, Response, merge
 from nodealloc.devices.plugins._codec import decode_response
@@ -10,6 +11,7 @@ from nodealloc.topology import NotYet, Owner
 __all__ = ["launch_of"]
 
 
+@typed
 def launch_of(allocator: DeviceAllocator, owner: Owner, /) -> Launch | NotYet:
     """What a container gets with the devices that it holds; empty when it holds none.
 
@@ -17,6 +19,7 @@ def launch_of(allocator: DeviceAllocator, owner: Owner, /) -> Launch | NotYet:
     to come.
 
     Raises:
+        ConfigurationError: An argument is of another kind.
         DecodeError: What was remembered is no `ContainerAllocateResponse`.
     """
     responses: dict[str, Response] = {}

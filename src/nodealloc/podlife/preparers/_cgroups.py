@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.cgroups import (
     CgroupName,
     MemoryInUseError,
@@ -29,6 +29,7 @@ _EVERY_S: Final = 60.0
 """As often as a kubelet looks after the cgroups of its classes (`periodicQOSCgroupUpdateInterval`)."""
 
 
+@typed_methods
 class CgroupPreparer:
     """A `Preparer` of pods' cgroups; one round of the tree serves all pods that came meanwhile. Thread-safe.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nodealloc._mountinfo import parse_mountinfo, read_mountinfo
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.dsw_asw import Cancel
 from nodealloc.errors import NodeallocError
 from nodealloc.podlife._housekeeping import plan_housekeeping
@@ -21,6 +21,7 @@ from nodealloc.volumes import SafeRoot
 __all__ = ["FolderPreparer"]
 
 
+@typed_methods
 class FolderPreparer:
     """A `Preparer` of the pod's own directory: there while a source has the pod, or a mount is in it.
 

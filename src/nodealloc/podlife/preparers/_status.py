@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.dsw_asw import Cancel, Clock, SystemClock, World
 from nodealloc.errors import ConfigurationError
 from nodealloc.podlife._ports import LifeTold
@@ -14,6 +14,7 @@ from nodealloc.verdicts import Admitted, NotYet
 __all__ = ["StatusPreparer"]
 
 
+@typed_methods
 class StatusPreparer:
     """A `Preparer` that is ready once others were told of the pod, or had their time for it.
 

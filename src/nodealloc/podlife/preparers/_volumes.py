@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from nodealloc._arguments import wrong
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.dsw_asw import Cancel, World
 from nodealloc.podfacts import PodSighting
 from nodealloc.podlife._configuration import ContainerRunOptions, PodRunOptions
@@ -25,6 +25,7 @@ __all__ = ["BegunPods", "VolumePreparer"]
 _SOON_S = 0.1
 
 
+@typed_methods
 class VolumePreparer:
     """A `Preparer` over a volume manager, which is told of one pod after the other.
 

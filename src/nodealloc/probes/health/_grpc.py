@@ -11,7 +11,7 @@ from nodealloc import _attrs as attrs
 from nodealloc._arguments import wrong
 from nodealloc._proto import health_v1_pb2 as wire
 from nodealloc._rpc import channels
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.podspec import GrpcAction
 from nodealloc.probes import Question, Reply, ReplyKind
 from nodealloc.probes._http import USER_AGENT
@@ -40,6 +40,7 @@ class Tls:
     server_name: str = ""
 
 
+@typed_methods
 class GrpcProber:
     """A `Prober`: whose health service says SERVING is well.
 

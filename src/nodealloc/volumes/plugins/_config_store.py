@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol, runtime_checkable
 
 from nodealloc import _attrs as attrs
-from nodealloc._typed import typed, typed_fields
+from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import ConfigurationError
 
@@ -61,6 +61,7 @@ class ChangeStrategy(enum.Enum):
     GET = "Get"
 
 
+@typed_methods
 class ConfigStore:
     """Reads a source by one of three strategies; thread-safe.
 

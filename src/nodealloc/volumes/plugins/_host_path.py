@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from nodealloc._typed import typed
+from nodealloc._typed import typed, typed_methods
 from nodealloc.podspec import Pod, Volume
 from nodealloc.volumes._errors import InvalidVolumeError
 from nodealloc.volumes._model import Use, VolumeSpec
@@ -26,6 +26,7 @@ _IS: Final[Mapping[str, Callable[[int], bool]]] = {
 }
 
 
+@typed_methods
 class HostPath:
     """Plugin for `hostPath`; thread-safe. It mounts nothing and deletes nothing.
 

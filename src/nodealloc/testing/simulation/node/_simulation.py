@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from random import Random
-from typing import Self
+from typing import Self, cast
 
 from nodealloc import _attrs as attrs
+from nodealloc._arguments import check, wrong
+from nodealloc._typed import typed_but
 from nodealloc.dsw_asw import Driven, Reconciler
 from nodealloc.idset import CPUSet
 from nodealloc.machine import Machine, machine_from_text
@@ -63,6 +66,18 @@ _KEPT = 4000
 """Lines of a story that are kept."""
 
 
+_DRIVEN = "something that the engine drives, such as a Group"
+
+
+def _checkers(guarantees: object) -> tuple[type[Guarantee], ...]:
+    several = isinstance(guarantees, Iterable)
+    found = tuple(cast("Iterable[object]", guarantees)) if several else (guarantees,)
+    for one in found:
+        if not inspect.isclass(one) or not issubclass(one, Guarantee):
+            raise wrong("NodeSimulation: guarantees", one, "several classes that derive from Guarantee")
+    return cast("tuple[type[Guarantee], ...]", found)
+
+
 @attrs.frozen(kw_only=True)
 class Line:
     """One line of a node's story.
@@ -94,6 +109,9 @@ class NodeSimulation:
         machine: What the agent gives out.
         only: No others than these faults strike; None for as the odds have it.
 
+    Raises:
+        ConfigurationError: An argument is of another kind.
+
     Attributes:
         environment: Everything that is not the agent.
         broken: The class of the guarantee that was broken; "" for none.
@@ -102,6 +120,7 @@ class NodeSimulation:
         story: What happened, the newest last.
     """
 
+    @typed_but("guarantees")
     def __init__(
         self,
         seed: int,
@@ -112,6 +131,7 @@ class NodeSimulation:
         machine: Machine = _MACHINE,
         only: Collection[FaultOccurrence] | None = None,
     ) -> None:
+        checkers = _checkers(guarantees)
         self.seeds: SeedClass = class_of(seed) if seeds is None else seeds
         self.story: deque[Line] = deque(maxlen=_KEPT)
         self.on_line: Callable[[Line], object] = lambda _line: None
@@ -148,7 +168,7 @@ class NodeSimulation:
         self._kill_moments = KillMoments(self.environment)
         self._disk = MachineDisk(chance)
         self.environment.files = lambda: self._disk.disk.files()  # noqa: PLW0108 - it is replaced
-        self._checkers = [guarantee(self.environment) for guarantee in guarantees]
+        self._checkers = [guarantee(self.environment) for guarantee in checkers]
         self.environment.events.listen(self._heard)
         self.simulation.on_end(self._ended)
         self.simulation.check(self._check)
@@ -316,7 +336,7 @@ class NodeSimulation:
             self.simulation.chance.arm("power lost")
 
     def _build(self, life: Life) -> Driven:
-        driven = self._wiring(self._ports(life))
+        driven = check("a wiring's answer", self._wiring(self._ports(life)), Driven, _DRIVEN)
         if not self.seeds.resyncs:
             for one in driven.reconcilers():
                 if isinstance(one, Reconciler):

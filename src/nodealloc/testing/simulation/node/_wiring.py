@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
+from nodealloc._typed import typed_but
 from nodealloc.admission import Chain
 from nodealloc.agent import (
     AdmissionPreparer,
@@ -49,6 +51,7 @@ def agent(ports: NodePorts) -> Driven:
     return agent_with()(ports)
 
 
+@typed_but("policy")
 def agent_with(
     *,
     policy: Policy | None = None,
@@ -64,18 +67,29 @@ def agent_with(
             CPUs and memory with their static policies, and devices of plugins.
         chain: Judges pods; None for the node's own.
         preparations: Parts of a pod behind its admission.
+
+    Raises:
+        ConfigurationError: An argument is of another kind, or names no policy.
     """
+    chosen = _policy(policy)
     return partial(
         _wire,
         empty=lambda machine: Snapshot.of(
             machine,
-            policy=policy or Policy.parse("restricted"),
-            allocators=(allocators or _allocators)(machine),
+            policy=chosen,
+            allocators=(_allocators if allocators is None else allocators)(machine),
         ),
         chain=chain,
         own=tuple(preparations),
         is_aligned=policy is None and allocators is None,
     )
+
+
+def _policy(given: object) -> Policy:
+    """One, or its word."""
+    if isinstance(given, Policy):
+        return given
+    return Policy.parse("restricted" if given is None else cast("str", given))
 
 
 def _wire(
