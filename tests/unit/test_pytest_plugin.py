@@ -73,7 +73,7 @@ def test_a_marker_without_its_text_says_how_to_write_it(pytester: pytest.Pyteste
     pytester.makeconftest(LOADED)
     pytester.makepyfile(code)
     result = pytester.runpytest("--strict-markers", "-p", "no:cacheprovider")
-    assert result.parseoutcomes() == {"passed": 1, "errors": 2}
+    result.assert_outcomes(passed=1, errors=2)
     result.stdout.fnmatch_lines(["*the marker machine takes one text: @pytest.mark.machine(*"] * 2)
 
 
