@@ -453,8 +453,9 @@ def test_what_may_run_is_not_taken_for_ended(node: Node, name: str, junk: str | 
     assert not runs("sleep 1086")
 
 
+@pytest.mark.parametrize("is_gone", [False, True], ids=["torn", "gone"])
 @pytest.mark.parametrize("kind", ["sandboxes", "containers"])
-def test_a_pod_is_left_alone_while_one_of_it_cannot_be_seen(node: Node, kind: str) -> None:
+def test_a_pod_is_left_alone_while_one_of_it_cannot_be_seen(node: Node, kind: str, is_gone: bool) -> None:
     """What its file was spoilt of runs on; once it has ended, what cannot be read harms nobody."""
     first = node.runtime()
     good, made = started(first, app()), started(first, app("sleep", "1087"))
@@ -462,7 +463,9 @@ def test_a_pod_is_left_alone_while_one_of_it_cannot_be_seen(node: Node, kind: st
     first.close()
     node.open.remove(first)
     path = node.folder / kind / (where.sandbox_id if kind == "sandboxes" else f"{made}/made")
-    path.write_text("{")
+    path.unlink()
+    if not is_gone:
+        path.write_text("{")
     runtime = node.runtime()
     assert report(runtime, good).record.state is RunState.RUNNING
     assert {uid for uid, one in runtime.listing().pods.items() if one.is_spoilt} == {where.pod.uid}
