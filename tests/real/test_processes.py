@@ -270,7 +270,7 @@ def test_a_container_runs_as_its_user(node: Node) -> None:
 def test_further_groups_need_no_group_of_their_own(node: Node) -> None:
     """`supplementalGroups` or `fsGroup` alone hold for the container and for commands in it."""
     runtime = node.runtime()
-    made = started(runtime, app(security=Security(groups=[1234, 2345])))
+    made = started(runtime, app(security=Security(groups=(1234, 2345))))
     said = runtime.run_command(made, ("id", "-G"), 10.0)
     assert said.output.split()[1:] == [b"1234", b"2345"]
     assert "Groups:\t1234 2345" in Path(f"/proc/{process(node, made)}/status").read_text()
