@@ -143,11 +143,14 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     config = read_kubelet_config(
         chosen.config, drop_ins=chosen.config_dir, unread=_left_out if chosen.leave_out else None
     )
+    if wiring is wire and not (config.static_pod_path or config.static_pod_url):
+        raise ConfigurationError("pods come from nowhere; set staticPodPath or staticPodURL")
     rules = KUBELET if chosen.rules == "kubelet" else Rulebook()
     named = named_machine(chosen.machine or "/sys")
     for note in named.notes:
         print(f"not known: {note}", flush=True)
     root = _made("--root", chosen.root)
+    _check_folders(root / "pods", root / "containers", config.pod_logs_dir or root / "logs")
     tree = root / "cgroup" if chosen.machine else Path("/sys/fs/cgroup")
     driver = _stand_in(root) if chosen.machine else _cgroups(tree, root)
     plan = NodePlan.of(
@@ -206,6 +209,13 @@ def _made(option: str, folder: Path) -> Path:
         remedy = "name a folder that can be made"
         raise ConfigurationError(f"{option} {path}: {error.strerror}; {remedy}") from error
     return path
+
+
+def _check_folders(*paths: Path | str) -> None:
+    """Refuse what stands in place of a folder that is made later: each pod would fail by itself."""
+    for path in paths:
+        if os.path.lexists(path) and not Path(path).is_dir():
+            raise ConfigurationError(f"{path} is there and is no folder; move it away")
 
 
 def _until_told_to_stop() -> None:

@@ -75,8 +75,9 @@ def _take_rights(made: Made) -> None:
         os.chdir(folder)
     except OSError as error:
         raise OSError(error.errno, f"working directory {folder}: {error.strerror}") from error
-    if made.group is not None:
+    if made.group is not None or made.groups:
         os.setgroups(made.groups)
+    if made.group is not None:
         os.setgid(made.group)
     if made.user is not None:
         os.setuid(made.user)

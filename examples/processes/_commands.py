@@ -81,7 +81,7 @@ def _begin(made: Made, command: Sequence[str]) -> subprocess.Popen[bytes]:
         cwd=made.folder or "/",
         user=None if is_mine else made.user,
         group=None if is_mine else made.group,
-        extra_groups=None if is_mine or made.group is None else made.groups,
+        extra_groups=None if is_mine or (made.group is None and not made.groups) else made.groups,
         start_new_session=True,
     )
     if made.oom_score_adj is not None:
@@ -98,10 +98,10 @@ def _is_mine(made: Made) -> bool:
     """
     user, group = made.user, made.group
     is_user = user is None or (user, user) == (os.getuid(), os.geteuid())
-    is_group = group is None or (
-        (group, group) == (os.getgid(), os.getegid()) and {*made.groups, group} == {*os.getgroups(), group}
-    )
-    return is_user and is_group
+    if group is None:
+        return is_user and (not made.groups or {*made.groups} == {*os.getgroups()})
+    is_group = (group, group) == (os.getgid(), os.getegid())
+    return is_user and is_group and {*made.groups, group} == {*os.getgroups(), group}
 
 
 def _finish(process: subprocess.Popen[bytes], made: Made, until: float, timeout_s: float) -> CommandResult:

@@ -10,6 +10,7 @@ take yet is told once it does, by `ended ID`, also behind a `failed ID`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import resource
@@ -26,6 +27,7 @@ import attrs
 from examples.processes._child import READY, become
 from examples.processes._fence import Fence
 from examples.processes._kept import (
+    LISTENS,
     SOCKET,
     Ended,
     Files,
@@ -43,6 +45,7 @@ __all__ = ["main"]
 _LOCK = "keeper.lock"
 _NOT_STARTED = 128
 """Exit code of what could not be started, as container runtimes have it."""
+_NOT_OURS = frozenset({errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.EEXIST})
 _LINGERS_S = 1.0
 _REST_S = 0.1
 """After what failed, which may come up again at once."""
@@ -315,9 +318,19 @@ def _heard(_number: int, _frame: object) -> None:
 
 
 def main(folder: str, tree: str, root: str) -> int:
-    """Hold the lock, take over what runs, say `ready`, and keep."""
+    """Hold the lock, take over what runs, say `ready` or what stands in the way, and keep."""
     os.chdir(folder)
-    lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        return _keep(tree, root)
+    except OSError as error:
+        if error.filename is not None and error.errno in _NOT_OURS:
+            with contextlib.suppress(OSError):
+                os.write(1, f"{Path(folder, error.filename)}: {error.strerror}; move it away\n".encode())
+        raise
+
+
+def _keep(tree: str, root: str) -> int:
+    lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -333,10 +346,10 @@ def main(folder: str, tree: str, root: str) -> int:
         keeper.events.register(listener, selectors.EVENT_READ, lambda: keeper.welcome(listener))
         keeper.adopt()
         with contextlib.suppress(BrokenPipeError):  # whoever started it was killed; the next one finds it
-            os.write(1, b"ready\n")
+            os.write(1, LISTENS)
         os.dup2(os.open(os.devnull, os.O_RDWR), 1)
         keeper.run()
-        Path(SOCKET).unlink()
+        Path(SOCKET).unlink(missing_ok=True)
     return 0
 
 

@@ -22,6 +22,7 @@ from nodealloc.podfacts import Exited, ExitUnknown
 from nodealloc.runtime import Exit
 
 __all__ = [
+    "LISTENS",
     "SOCKET",
     "Box",
     "Ended",
@@ -38,6 +39,9 @@ __all__ = [
 
 SOCKET = "keeper.sock"
 """Where the keeper answers, below the folder."""
+
+LISTENS: Final = b"ready\n"
+"""What a keeper says first to who started it; anything else is what stands in its way."""
 
 _KINDS: Final = ("sandboxes", "containers", "images")
 _NOT_NOW: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from examples.processes._kept import SOCKET, open_log
+from examples.processes._kept import LISTENS, SOCKET, open_log
 from nodealloc.runtime import AnswerLostError, RuntimeUnavailableError
 
 __all__ = ["KeeperLine"]
@@ -134,9 +134,11 @@ class KeeperLine:
             with contextlib.suppress(OSError):
                 return self._connect()
             try:
-                self._start_keeper()
+                said = self._start_keeper()
             except OSError as error:
                 raise RuntimeUnavailableError("keeper", f"it cannot be started: {error}") from error
+            if said:
+                raise RuntimeUnavailableError("keeper", f"it cannot be started: {said}")
         raise RuntimeUnavailableError("keeper", f"see {self._folder / 'keeper.log'}")
 
     def _connect(self) -> socket.socket:
@@ -154,8 +156,12 @@ class KeeperLine:
             os.close(folder)
         return line
 
-    def _start_keeper(self) -> None:
-        """Start one and wait until it listens, or until it leaves because another one does."""
+    def _start_keeper(self) -> str:
+        """Start one and wait until it listens, or leaves because another one does.
+
+        Returns:
+            What stands in its way; "" for nothing.
+        """
         command = [sys.executable, "-m", _KEEPER, str(self._folder), *self._words]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
         with os.fdopen(open_log(self._folder / "keeper.log"), "ab") as log:
@@ -167,12 +173,18 @@ class KeeperLine:
                 env=environment,
                 start_new_session=True,
             )
+        words = b""
         if keeper.stdout is not None:
             with keeper.stdout as said:
-                said.readline()
+                words = said.readline()
         if self._keeper is not None:
             self._keeper.poll()
         self._keeper = keeper
+        if words == LISTENS:
+            return ""
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it has hung up, and leaves
+            keeper.wait(_GREETS_S)
+        return words.decode(errors="replace").strip()
 
 
 def _greeted(line: socket.socket) -> None:

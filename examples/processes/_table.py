@@ -85,11 +85,12 @@ class Table:
             self._due.update(dict.fromkeys(uid for uid, _ in self._lost.values()))
             self._lost.clear()
             boxes, made = self._torn("sandboxes"), self._torn("containers")
-            for name, error in made.items():
-                self._lose(name, error)
+            for name in self.files.names("containers"):
+                if name not in self.runs:
+                    self._lose(name, made.get(name) or self._gone("containers", name, "made"))
             for run in self.runs.values():
-                if (error := boxes.get(run.made.sandbox, "")) and run.made.sandbox not in self.boxes:
-                    self._lose(run.made.id, error, run.made.uid)
+                if (name := run.made.sandbox) not in self.boxes:
+                    self._lose(run.made.id, boxes.get(name) or self._gone("sandboxes", name), run.made.uid)
             mine = {what for _, what in self._lost.values()}
             self._odd = tuple(
                 Oddity.of("", one) for one in (*boxes.values(), *made.values()) if one not in mine
@@ -113,6 +114,9 @@ class Table:
             except DecodeError as error:
                 odd[name] = str(error)
         return odd
+
+    def _gone(self, *path: str) -> str:
+        return f"{self.files.folder.joinpath(*path)} is gone; put it back, or end the container's process"
 
     def _lose(self, name: str, error: str, uid: str = "") -> None:
         """Nobody can see a container that may run: its pod is not to be acted upon."""

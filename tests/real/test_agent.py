@@ -83,13 +83,37 @@ def test_a_bad_configuration_is_one_message_and_nothing_is_written(tmp_path: Pat
     assert not (tmp_path / "root").exists()
 
 
+def test_pods_from_nowhere_are_told_before_anything_is_made(tmp_path: Path) -> None:
+    """With the fields of which one is missing."""
+    done = call("examples.agent", "--config", configuration(tmp_path), "--root", tmp_path / "root")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert "pods come from nowhere; set staticPodPath or staticPodURL" in done.stderr
+    assert not (tmp_path / "root").exists()
+
+
+@pytest.mark.parametrize("name", ["pods", "logs", "containers"])
+def test_what_stands_in_place_of_a_folder_is_named(tmp_path: Path, name: str) -> None:
+    """Else each pod would fail by itself, with words that name no remedy."""
+    root, machine = tmp_path / "root", ("--machine", "1 socket x 2 cores, memory=4Gi")
+    (root / name).parent.mkdir()
+    config = configuration(tmp_path, staticPodPath=str(tmp_path))
+    for put in (Path.touch, os.mkfifo, lambda path: path.symlink_to("nowhere")):
+        put(root / name)
+        done = call("examples.agent", "--config", config, "--root", root, "--status", tmp_path, *machine)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+        assert f"{root / name} is there and is no folder; move it away" in done.stderr
+        assert [one.name for one in root.iterdir()] == [name]
+        (root / name).unlink()
+
+
 def test_a_root_that_leads_in_a_circle_is_named(tmp_path: Path) -> None:
     """As anything else in its place, with the option and what to do."""
     (tmp_path / "root").symlink_to("root")
     (tmp_path / "file").touch()
     machine = ("--machine", "1 socket x 2 cores, memory=4Gi")
+    config = configuration(tmp_path, staticPodPath=str(tmp_path))
     for root in (tmp_path / "root", tmp_path / "file"):
-        done = call("examples.agent", "--config", configuration(tmp_path), "--root", root, *machine)
+        done = call("examples.agent", "--config", config, "--root", root, *machine)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
         assert f"--root {root}: File exists; name a folder" in done.stderr
 
@@ -109,7 +133,8 @@ def test_a_root_that_leads_in_a_circle_is_named(tmp_path: Path) -> None:
 )
 def test_what_contradicts_the_machine_is_named(tmp_path: Path, fields: dict[str, object], words: str) -> None:
     """Exit status 2, with the word that is wrong and no traceback."""
-    path = configuration(tmp_path, cgroupRoot="/nodealloc-test-agent", **fields)
+    fields = {"cgroupRoot": "/nodealloc-test-agent", "staticPodPath": str(tmp_path), **fields}
+    path = configuration(tmp_path, **fields)
     done = call("examples.agent", "--config", path, "--root", tmp_path / "root")
     assert done.returncode == 2, done.stderr
     assert words in done.stderr

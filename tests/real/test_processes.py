@@ -267,6 +267,16 @@ def test_a_container_runs_as_its_user(node: Node) -> None:
     assert "Uid:\t65534" in status
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_further_groups_need_no_group_of_their_own(node: Node) -> None:
+    """`supplementalGroups` or `fsGroup` alone hold for the container and for commands in it."""
+    runtime = node.runtime()
+    made = started(runtime, app(security=Security(groups=(1234, 2345))))
+    said = runtime.run_command(made, ("id", "-G"), 10.0)
+    assert said.output.split()[1:] == [b"1234", b"2345"]
+    assert "Groups:\t1234 2345" in Path(f"/proc/{process(node, made)}/status").read_text()
+
+
 def test_cpus_are_kept_to(node: Node) -> None:
     """CPUs given when it is made hold from the first instruction, and those given later hold then."""
     mine = CPUSet(os.sched_getaffinity(0))
@@ -454,8 +464,9 @@ def test_what_may_run_is_not_taken_for_ended(node: Node, name: str, junk: str | 
     assert not runs("sleep 1086")
 
 
+@pytest.mark.parametrize("is_gone", [False, True], ids=["torn", "gone"])
 @pytest.mark.parametrize("kind", ["sandboxes", "containers"])
-def test_a_pod_is_left_alone_while_one_of_it_cannot_be_seen(node: Node, kind: str) -> None:
+def test_a_pod_is_left_alone_while_one_of_it_cannot_be_seen(node: Node, kind: str, is_gone: bool) -> None:
     """What its file was spoilt of runs on; once it has ended, what cannot be read harms nobody."""
     first = node.runtime()
     good, made = started(first, app()), started(first, app("sleep", "1087"))
@@ -463,7 +474,9 @@ def test_a_pod_is_left_alone_while_one_of_it_cannot_be_seen(node: Node, kind: st
     first.close()
     node.open.remove(first)
     path = node.folder / kind / (where.sandbox_id if kind == "sandboxes" else f"{made}/made")
-    path.write_text("{")
+    path.unlink()
+    if not is_gone:
+        path.write_text("{")
     runtime = node.runtime()
     assert report(runtime, good).record.state is RunState.RUNNING
     assert {uid for uid, one in runtime.listing().pods.items() if one.is_spoilt} == {where.pod.uid}

@@ -261,6 +261,24 @@ def test_a_keeper_that_cannot_be_started_is_waited_for(node: Node, junk: str) ->
     assert report(runtime, made).record.state is RunState.EXITED
 
 
+@pytest.mark.parametrize("name", ["keeper.lock", "keeper.sock"])
+def test_what_stands_in_the_keepers_way_is_named(node: Node, name: str) -> None:
+    """With what to do; and a link in its place is not followed to make a file elsewhere."""
+    node.folder.mkdir()
+    place, words = node.folder / name, rf"{name}: Is a directory; move it away"
+    place.mkdir()
+    with pytest.raises(RuntimeUnavailableError, match=words):
+        ProcessRuntime(node.folder, cgroup=node.cgroup, tree=node.tree)
+    place.rmdir()
+    if name == "keeper.lock":
+        place.symlink_to(node.folder.parent / "elsewhere")
+        with pytest.raises(RuntimeUnavailableError, match=rf"{name}: Too many levels .*; move it away"):
+            ProcessRuntime(node.folder, cgroup=node.cgroup, tree=node.tree)
+        assert not (node.folder.parent / "elsewhere").exists()
+        place.unlink()
+    node.runtime()
+
+
 def test_a_keeper_outlives_who_was_killed_as_it_started(node: Node) -> None:
     """It says that it is ready to nobody, and keeps what runs: the next one need not begin with none."""
     runtime = node.runtime()

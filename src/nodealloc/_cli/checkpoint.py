@@ -189,6 +189,10 @@ def _convert(source: Path, target: Path, to: str, *, skip: bool) -> int:
     bad = [finding for finding in findings if not finding.is_good]
     for finding in bad:
         print(f"{finding.place}: {' '.join(finding.reason.split())}", file=sys.stderr)
+    if any(finding.is_cut_off for finding in bad):
+        remedy = "open the store once, or start its agent, and convert it then"
+        print(f"nothing was written: half a commit would be copied; {remedy}", file=sys.stderr)
+        return 1
     if bad and not skip:
         print("nothing was written; --skip-damaged leaves damaged keys behind", file=sys.stderr)
         return 1

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from nodealloc._arguments import wrong
+from nodealloc._reading import NO_TEXT
 from nodealloc._typed import typed_methods
 from nodealloc.checkpoint._contents import Contents, Damaged, Identity, Since
 from nodealloc.checkpoint._errors import CorruptCheckpointError, StoreClosedError
@@ -196,4 +197,8 @@ def _bytes(key: str, value: Checkpoint | None) -> bytes | None:
             "a Checkpoint, such as JsonCheckpoint(kind=..., version=1, value=...), or None to forget it"
         )
         raise wrong(f"commit, {key!r}", value, expected)
-    return value.marshal()
+    try:
+        return value.marshal()
+    except UnicodeEncodeError as error:
+        found = str(error.object)[max(0, error.start - 20) : error.end]
+        raise ConfigurationError(f"commit, {key!r}: {found!a} {NO_TEXT}") from None

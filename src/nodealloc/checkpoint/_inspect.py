@@ -39,6 +39,7 @@ class Finding:
         stored: The checksum in the bytes, as text; empty when there is none.
         computed: The checksum of the content, as text; empty when there is none.
         is_set_aside: Whether a store moved it aside earlier.
+        is_cut_off: Whether it is a commit that was cut off: keys beside it may be of before and after it.
     """
 
     place: str
@@ -48,6 +49,7 @@ class Finding:
     stored: str = ""
     computed: str = ""
     is_set_aside: bool = False
+    is_cut_off: bool = False
 
     @property
     def is_good(self) -> bool:
@@ -119,7 +121,7 @@ def _directory(at: Path) -> Iterator[Finding]:
             yield attrs.evolve(_file(path, "*" if key == "@commit" else key), is_set_aside=True)
         elif name == f"{MARK}commit":
             reason = "a commit was cut off: it is finished or dropped when the store is opened"
-            yield Finding(place=str(path), key="*", reason=reason)
+            yield Finding(place=str(path), key="*", reason=reason, is_cut_off=True)
     devices = at / "device-plugins" / DEVICE_STATE
     if devices.is_file():
         yield _file(devices, DEVICE_STATE)

@@ -218,7 +218,8 @@ class FolderSource:
             self._spoil(known, "no file; only files of this folder count, take it away")
             return False
         except OSError as error:
-            self._spoil(known, why_unread(error))
+            has_gone = error.errno == errno.ENOENT and not os.path.lexists(path)
+            self._spoil(known, "it is away" if has_gone else why_unread(error))
             return False
         try:
             before = os.fstat(descriptor)

@@ -21,7 +21,8 @@ __all__ = ["JsonLinesSink"]
 class JsonLinesSink:
     """A `Sink`: a line has the time, the pod's uid, namespace and name, and its status; null for gone.
 
-    Thread-safe. The file only grows: whoever reads it follows it, or turns it over.
+    Thread-safe. The file only grows: whoever reads it follows it, or turns it over. Once it was
+    moved away, removed or replaced, the next line goes to what the path leads to, which is made if need be.
     A pod that nobody can name any more, and of which nothing was told, has no line.
     The first line of each sink is empty, as it ends one that a crash cut short: pass over empty lines.
 
@@ -83,7 +84,21 @@ class JsonLinesSink:
         with self._lock:
             if self._file.closed:
                 raise ConfigurationError(f"{self._path}: this sink was closed; make another one")
+            self._follow()
             self._append(b"\n" * self._is_cut + json.dumps(line).encode() + b"\n")
+
+    def _follow(self) -> None:
+        """Open anew what the path leads to where that is another file by now, or none."""
+        try:
+            there = Path(self._path).stat()
+        except FileNotFoundError:
+            there = None
+        except OSError:
+            return  # nobody knows: a disk that does not answer has not moved the file
+        if there is None or not os.path.samestat(there, os.fstat(self._file.fileno())):
+            file = os.fdopen(_opened(self._path), "ab", buffering=0)
+            self._file.close()
+            self._file, self._is_cut = file, os.fstat(file.fileno()).st_size > 0
 
     def _append(self, data: bytes) -> None:
         """All of it, or an error and nothing later: whoever hears of the error tells anew."""

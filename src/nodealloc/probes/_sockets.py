@@ -79,8 +79,12 @@ class Sockets(Generic[T]):
         """Have `turn` return; from any thread."""
         if not self._woken:
             self._woken = True
-            with contextlib.suppress(OSError):  # full, so that it is awake; or closed
+            try:
                 self._says.send(b"!")
+            except BlockingIOError:  # full, so that it is awake
+                pass
+            except OSError:  # no memory just now, so that the next word is to be said; or closed
+                self._woken = False
 
     def begin(self, token: T, exchange: Exchange, until_s: float, /) -> None:
         """Send a question on its way; it may have ended when this returns."""

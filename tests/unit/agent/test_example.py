@@ -319,7 +319,8 @@ def test_a_root_that_cannot_be_written_is_named_for_another_machine_too(
 ) -> None:
     """What stands in for its cgroups is the first thing that is made there; its error named no option."""
     config = tmp_path / "kubelet.yaml"
-    config.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    kind = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    config.write_text(f"{kind}staticPodPath: {tmp_path}\n")
     root = tmp_path / "root"
     root.mkdir()
     (root / "cgroup").write_text("in the way")

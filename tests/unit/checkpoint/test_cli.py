@@ -165,6 +165,22 @@ def test_convert_refuses_damage_and_full_targets(node: Path, tmp_path: Path) -> 
     assert main(["checkpoint", "convert", str(node), str(target), "--skip-damaged"]) == 1
 
 
+def test_convert_refuses_half_a_commit_whatever_is_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some of its rows stand already and some do not: the copy would grant what nobody decided."""
+    source, target = tmp_path / "files", tmp_path / "copy"
+    with FileStore(source, {"row.*": JsonCheckpoint.unmarshal}) as store:
+        store.commit({"row.1": JsonCheckpoint(kind="row", version=1, value=1)})
+    command = ["checkpoint", "convert", str(source), str(target), "--skip-damaged"]
+    (source / ".nodealloc.commit").write_bytes(b"")
+    assert main(command) == 1
+    assert "open the store once, or start its agent, and convert it then" in capsys.readouterr().err
+    assert not target.exists()
+    FileStore(source, {"row.*": JsonCheckpoint.unmarshal}).close()
+    assert main(command) == 0
+
+
 def test_rows_and_what_was_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Records are shown, control characters are not sent to the terminal, damage stays visible."""
     formats = {"pod.*": JsonCheckpoint.unmarshal}

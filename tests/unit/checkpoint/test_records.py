@@ -9,7 +9,20 @@ import pytest
 
 import nodealloc.checkpoint._record as written_down
 from nodealloc import checkpoint
-from nodealloc.checkpoint import CorruptCheckpointError, JsonCheckpoint, MemoryStore
+from nodealloc.checkpoint import (
+    CPU_STATE,
+    DEVICE_STATE,
+    KUBELET_FORMATS,
+    MEMORY_STATE,
+    Checkpoint,
+    CorruptCheckpointError,
+    CpuManagerState,
+    CpuManagerStateV1,
+    DeviceManagerState,
+    JsonCheckpoint,
+    MemoryManagerState,
+    MemoryStore,
+)
 from nodealloc.errors import ConfigurationError, DecodeError
 from nodealloc.podspec import Json
 
@@ -78,6 +91,28 @@ def test_a_text_that_cannot_be_written_is_refused(value: Json) -> None:
         ConfigurationError, match=r"record of kind 'k': .*\\ud800' has half of a pair of surrog"
     ):
         store.commit({"a": JsonCheckpoint(kind="k", version=1, value=value)})
+    assert store.read().values == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (
+            CPU_STATE,
+            CpuManagerState(policy_name="static", default_cpuset="0", entries={"u\ud800": {"a": "1"}}),
+        ),
+        (CPU_STATE, CpuManagerStateV1(policy_name="static\ud800", default_cpuset="0")),
+        (MEMORY_STATE, MemoryManagerState(policy_name="None\ud800", machine_state={})),
+        (DEVICE_STATE, DeviceManagerState(registered_devices={"a.b/c": ("\ud800",)})),
+    ],
+)
+def test_a_state_that_cannot_be_written_is_refused_by_its_key(key: str, value: Checkpoint) -> None:
+    """A kubelet's file, too, and the store stays as it is."""
+    store = MemoryStore(KUBELET_FORMATS)
+    with pytest.raises(
+        ConfigurationError, match=rf"commit, '{key}': .+\\ud800.* has half of a pair of surrog"
+    ):
+        store.commit({key: value})
     assert store.read().values == {}
 
 

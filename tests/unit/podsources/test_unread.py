@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import nodealloc.podsources._folder as folders
+from nodealloc._plain_file import open_plain
 from nodealloc.dsw_asw import Cancel
 from nodealloc.podsources import KUBELET, Editions, FolderSource, PodSources, Reading, Rules
 from nodealloc.podspec import Pod
@@ -168,3 +170,21 @@ def test_a_manifest_whose_file_does_not_close_well_costs_no_other(
         reading = folder.read(ManualCancel())
     assert [pod.name for pod in reading.pods] == ["a", "b", "c"]
     assert reading.faults == ()
+
+
+def test_a_file_that_goes_as_it_is_read_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was listed and gone a moment later: nobody has a link to mend."""
+    (tmp_path / "gone.yaml").write_text(YAML % "gone")
+    (tmp_path / "link.yaml").symlink_to("nowhere")
+
+    def goes(path: str) -> int:
+        (tmp_path / "gone.yaml").unlink(missing_ok=True)
+        return open_plain(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folders, "open_plain", goes)
+        reading = FolderSource(tmp_path, settle_s=0.0).read(ManualCancel())
+    assert {one.where: one.what for one in reading.faults} == {
+        "gone.yaml": "it is away",
+        "link.yaml": "cannot be read (No such file or directory); mend the link, or take it away",
+    }

@@ -68,6 +68,41 @@ def test_a_pipe_that_nobody_reads_is_refused(tmp_path: Path) -> None:
     os.close(reader)
 
 
+@pytest.mark.parametrize("how", ["moved", "removed", "replaced"])
+def test_lines_go_where_the_path_leads(tmp_path: Path, how: str) -> None:
+    """A file that was turned over is read by its path: nobody would find what goes on into the old one."""
+    path, moved = tmp_path / "lines", tmp_path / "lines.1"
+    sink = JsonLinesSink(path, {"u": POD}.get)
+    sink.told("u", PodStatus(message="first"))
+    before = path.read_bytes()
+    if how == "removed":
+        path.unlink()
+    else:
+        path.rename(moved)
+    if how == "replaced":
+        path.write_bytes(b'{"cut')
+    sink.told("u", PodStatus(message="second"))
+    sink.told("u", PodStatus(message="third"))
+    sink.close()
+    lines = [line for line in path.read_text().splitlines() if line and line != '{"cut']
+    assert [json.loads(line)["status"]["message"] for line in lines] == ["second", "third"]
+    assert how == "removed" or moved.read_bytes() == before
+
+
+def test_a_file_that_cannot_be_made_anew_is_an_error_until_it_can(tmp_path: Path) -> None:
+    """Whoever hears of it tells anew."""
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "folder" / "lines"
+    sink = JsonLinesSink(path, {"u": POD}.get)
+    (tmp_path / "folder").rename(tmp_path / "away")
+    with pytest.raises(OSError, match=f"No such file or directory: '{path}'"):
+        sink.told("u", PodStatus(message="lost"))
+    (tmp_path / "away").rename(tmp_path / "folder")
+    sink.told("u", PodStatus(message="told"))
+    sink.close()
+    assert json.loads(path.read_text())["status"]["message"] == "told"
+
+
 def test_a_full_disk_is_told_with_the_file() -> None:
     """A bare `No space left on device` does not say whose."""
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import selectors
 import socket
 import threading
@@ -46,6 +47,35 @@ def test_a_word_while_it_wakes_up_is_not_the_last_one(monkeypatch: pytest.Monkey
     began_s = time.monotonic()
     sockets.turn(5.0, time.monotonic)
     assert time.monotonic() - began_s < 4.0
+    sockets.close()
+
+
+class Refusing:
+    """The end that says, for which the kernel has no memory at first."""
+
+    def __init__(self, inner: socket.socket) -> None:
+        self.inner, self.refused = inner, 0
+
+    def send(self, data: bytes) -> int:
+        """As of a socket."""
+        if not self.refused:
+            self.refused += 1
+            raise OSError(errno.ENOBUFS, "no buffer space available")
+        return self.inner.send(data)
+
+
+def test_a_word_that_the_kernel_refuses_is_not_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was taken for said, and nothing woke the thread any more, not even to end it."""
+    sockets: Sockets[int] = Sockets(lambda _token, _reply: None)
+    refusing = Refusing(sockets._says)
+    with monkeypatch.context() as patched:
+        patched.setattr(sockets, "_says", refusing)
+        sockets.wake()
+        assert refusing.refused == 1
+        sockets.wake()
+    began = time.monotonic()
+    sockets.turn(20.0, time.monotonic)
+    assert time.monotonic() - began < 15
     sockets.close()
 
 
