@@ -35,6 +35,13 @@ SEVENTH_LOOK = {
         "rank(one.pod) <= rank(pod) and one.pod.uid != pod.uid]",
         "calm",
     ),
+    "nobody-hears-of-the-end": Change(
+        "whoever keeps something for a pod is not told that it is no more",
+        "agent/_agent.py",
+        "        if facts is None:\n            self._forget(uid)\n            return\n",
+        "        if facts is None:\n            return\n",
+        "calm",
+    ),
     "periods-from-answers": Change(
         "the period of a probe begins with its answer",
         "probes/_asker.py",

@@ -1230,6 +1230,13 @@ def records_stay(scene: Scene) -> None:
     scene.environment.say_gone("u")
 
 
+def never_forgotten(scene: Scene) -> None:
+    scene.environment.forgetting()("v")
+    for uid in ("u", "v"):
+        scene.wants(uid)
+        scene.environment.say_gone(uid)
+
+
 def file_is_damaged(scene: Scene) -> None:
     scene.environment.files = lambda: {"/store/.nodealloc.damaged-1.life.u": b""}
     scene.happens(What.KILLED)
@@ -1469,6 +1476,9 @@ BROKEN = {
     "CgroupsHold of classes": Broken(class_differs, r"burstable has 2 shares, and its pods 1024", "settled"),
     "StoreIsWhole of commits": Broken(
         commit_is_cut_off, r"new-1\.life\.u is left of a commit that was cut off", "settled"
+    ),
+    "EachIsForgotten": Broken(
+        never_forgotten, r"^u is gone, and nobody was called that is to hear of it", "emptied"
     ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }

@@ -9,6 +9,7 @@ import pytest
 from nodealloc import _attrs as attrs
 from nodealloc.podspec import ExecAction, Pod, Probe, Quantity, effective_requests
 from nodealloc.testing.simulation.node import Ran, What
+from nodealloc.testing.simulation.node._clearing import EachIsForgotten
 from nodealloc.testing.simulation.node._counting import ProbesKeepPace
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._pods import LIVE, whole_pod
@@ -57,6 +58,16 @@ def test_nobody_presses_where_none_is_less_important() -> None:
     assert not scene.environment.known
 
 
+def test_nobody_presses_where_more_is_asked_for_than_there_is() -> None:
+    """Somebody waits already, and who would make room for whom is not known."""
+    scene = Scene()
+    amounts = {"cpu": Quantity.of(8), "memory": Quantity.of(1)}
+    pod = Pod(uid="u", name="a", namespace="n", containers=(attrs.evolve(APP, requests=amounts),))
+    scene.environment.want(API, pod)
+    assert not room_of(scene).press()
+    assert not scene.environment.pods[FILE]
+
+
 @pytest.mark.parametrize(("uid", "is_hastened"), [("uid-14", False), ("uid-15", True)])
 def test_some_pods_have_all_of_their_grace(uid: str, *, is_hastened: bool) -> None:
     """So that what comes a whole grace too late is seen of them."""
@@ -68,6 +79,20 @@ def test_some_pods_have_all_of_their_grace(uid: str, *, is_hastened: bool) -> No
     scene.environment.ask_to_end(uid, 30)
     users.shorten(random.Random(1))
     assert (scene.environment.deletions[uid].grace_s < 30) is is_hastened
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_whose_end_nobody_has_to_hear_of_may_go_unheard(*, asks: bool) -> None:
+    """Of a pod of an earlier life, or where no agent asks to be held to that."""
+    scene = Scene()
+    checker = EachIsForgotten(scene.environment)
+    scene.environment.events.listen(checker.heard)
+    scene.wants()
+    if asks:
+        scene.environment.forgetting()
+        scene.happens(What.KILLED)
+    scene.environment.say_gone("u")
+    checker.emptied()
 
 
 def test_who_fills_a_node_has_had_all_of_it_for_its_init_container() -> None:

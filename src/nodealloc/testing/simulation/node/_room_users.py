@@ -57,7 +57,7 @@ class RoomUsers:
 
         It asks for all the CPUs that nobody asks for, and half of what less important pods do.
         """
-        environment = self._environment
+        environment, left = self._environment, self._cpus_left()
         lesser = important_bytes = 0
         for one in environment.staying():
             asked = effective_requests(one)
@@ -65,9 +65,10 @@ class RoomUsers:
                 lesser += asked["cpu"].milli_value
             else:
                 important_bytes += asked["memory"].value
-        if lesser < _WORTH_IT or environment.room[1] - important_bytes < _SPARE_BYTES:
+        # Where more is asked for than there is, some wait already.
+        if left < 0 or lesser < _WORTH_IT or environment.room[1] - important_bytes < _SPARE_BYTES:
             return False
-        environment.want(FILE, rest_pod(self._next_guest(), cpus=f"{self._cpus_left() + lesser // 2}m"))
+        environment.want(FILE, rest_pod(self._next_guest(), cpus=f"{left + lesser // 2}m"))
         return True
 
     def demand(self) -> None:

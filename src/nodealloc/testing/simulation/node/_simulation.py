@@ -286,6 +286,7 @@ class NodeSimulation:
             disk=self._disk.disk.path,
             files=self._disk.files(life),
             say_aligned=environment.say_aligned,
+            forgetting=environment.forgetting,
         )
 
     def _ended(self, power_lost: bool) -> None:
