@@ -401,6 +401,21 @@ def test_devices_that_are_there_are_refused_to_nobody(why: str, asked: int) -> N
         scene.told(PodPhase.FAILED, "new", reason="OutOfcpu" if why == "no cpus" else "TopologyAffinityError")
 
 
+@pytest.mark.parametrize(("held", "is_right"), [(3, False), (4, True)])
+def test_devices_of_an_init_container_that_ended_are_there_for_the_next(*, held: int, is_right: bool) -> None:
+    """A pod of three init containers and a main one that ask for a device each comes in with one."""
+    scene = Scene()
+    scene.environment.events.listen(RefusalsAreTrue(scene.environment).heard)
+    scene.environment.plugins._left_s[GPU] = 0.0
+    scene.clock.advance(100.0)
+    inits = tuple(attrs.evolve(asking(1), name=f"init-{number}") for number in range(3))
+    for number in range(held):
+        scene.wants(f"old-{number}", asking(1), init_containers=inits)
+    scene.wants("new", asking(1), init_containers=inits)
+    with contextlib.nullcontext() if is_right else pytest.raises(AssertionError, match=f"for 1 {GPU}"):
+        scene.told(PodPhase.FAILED, "new", reason="UnexpectedAdmissionError")
+
+
 @pytest.mark.parametrize("after_s", [5.0, 7.0])
 def test_who_begins_late_is_asked_to_end_soon_after_that(after_s: float) -> None:
     """Its start was asked for before its pod was overdue, and took long."""

@@ -782,6 +782,10 @@ def asked_too_often(scene: Scene) -> None:
     asked_each(scene, 4.0)
 
 
+def asked_from_answers(scene: Scene) -> None:
+    asked_each(scene, 5.15)
+
+
 def asked_each(scene: Scene, seconds: float) -> None:
     """Eleven times, of a probe with a period of 5 s."""
     scene.environment.only_ends = True
@@ -1226,6 +1230,13 @@ def records_stay(scene: Scene) -> None:
     scene.environment.say_gone("u")
 
 
+def never_forgotten(scene: Scene) -> None:
+    scene.environment.forgetting()("v")
+    for uid in ("u", "v"):
+        scene.wants(uid)
+        scene.environment.say_gone(uid)
+
+
 def file_is_damaged(scene: Scene) -> None:
     scene.environment.files = lambda: {"/store/.nodealloc.damaged-1.life.u": b""}
     scene.happens(What.KILLED)
@@ -1393,8 +1404,9 @@ BROKEN = {
     "ProbesCount at a start": Broken(startup_counts, r"asked again whether it has started, and has said so"),
     "ProbesCount of who is not ready": Broken(unready_counts, r"told to be ready, and has failed 3 times"),
     "ProbesCount of who is ready": Broken(ready_counts, r"told not to be ready, and has passed 2 times"),
-    "ProbesKeepPace": Broken(asked_too_rarely, r"asked \(live\) each 7.0 s, and 5 s are its period"),
-    "ProbesKeepPace the other way": Broken(asked_too_often, r"asked \(live\) each 4.0 s, and 5 s"),
+    "ProbesKeepPace": Broken(asked_too_rarely, r"asked \(live\) each 7.00 s, and 5 s are its period"),
+    "ProbesKeepPace a little": Broken(asked_from_answers, r"asked \(live\) each 5.15 s, and 5 s"),
+    "ProbesKeepPace the other way": Broken(asked_too_often, r"asked \(live\) each 4.00 s, and 5 s"),
     "ProbesInTime": Broken(probes_in_time, r"u/app was not asked \(live\) for \d+ s"),
     "StrangersGo": Broken(strangers_go, r"which somebody else started, runs on", "settled"),
     "PhaseIsTrue": Broken(phase_is_true, r"told to have succeeded, and app has not"),
@@ -1464,6 +1476,9 @@ BROKEN = {
     "CgroupsHold of classes": Broken(class_differs, r"burstable has 2 shares, and its pods 1024", "settled"),
     "StoreIsWhole of commits": Broken(
         commit_is_cut_off, r"new-1\.life\.u is left of a commit that was cut off", "settled"
+    ),
+    "EachIsForgotten": Broken(
+        never_forgotten, r"^u is gone, and nobody was called that is to hear of it", "emptied"
     ),
     "SameEnd": Broken(Scene.wants, r"nobody was ever told of u", "settled"),
 }

@@ -23,6 +23,7 @@ from tests.unit.node.simulated_oversights import OVERSIGHTS
 from tests.unit.node.simulated_promises import PROMISES
 from tests.unit.node.simulated_restarts import RESTARTS
 from tests.unit.node.simulated_second_look import SECOND_LOOK
+from tests.unit.node.simulated_seventh_look import SEVENTH_LOOK
 from tests.unit.node.simulated_sixth_look import SIXTH_LOOK
 from tests.unit.node.simulated_third_look import THIRD_LOOK
 
@@ -210,6 +211,7 @@ MUTANTS = (
     | FOURTH_LOOK
     | FIFTH_LOOK
     | SIXTH_LOOK
+    | SEVENTH_LOOK
 )
 
 

@@ -6,11 +6,18 @@ import re
 from collections import Counter
 
 from nodealloc.runtime import RunState
-from nodealloc.testing.simulation.node._environment import API, FILL, REST
+from nodealloc.testing.simulation.node._environment import API, FILL, REST, Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
 
-__all__ = ["FewRecordsStay", "NothingIsLeft", "RecordsGoFirst", "RestIsHad", "StoreIsWhole"]
+__all__ = [
+    "EachIsForgotten",
+    "FewRecordsStay",
+    "NothingIsLeft",
+    "RecordsGoFirst",
+    "RestIsHad",
+    "StoreIsWhole",
+]
 
 _ASIDE = (".nodealloc.damaged-", ".nodealloc.kept-")
 """How the names of files begin that a store found damaged and put aside."""
@@ -88,6 +95,29 @@ class NothingIsLeft(Guarantee):
                 raise AssertionError(
                     f"the node is empty, and {uid}, which asks for a part of it, does not run: {why}"
                 )
+
+
+class EachIsForgotten(Guarantee):
+    """Ours: whoever keeps something for a pod hears of it when the pod is no more."""
+
+    words = "whoever is to be called when a pod is no more is called, of each that came in the agent's life"
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self._came: set[str] = set()
+
+    def heard(self, event: Event, /) -> None:
+        """Who came in this life: of others that went in an earlier one nobody is called again."""
+        if event.what is What.WANTED:
+            self._came.add(event.uid)
+        elif event.what is What.KILLED:
+            self._came.clear()
+
+    def emptied(self) -> None:
+        """By now it was called of all that are told gone."""
+        if self.environment.forgotten is not None:
+            missing = sorted((self._came & self.environment.gone) - self.environment.forgotten)
+            assert not missing, f"{', '.join(missing)} is gone, and nobody was called that is to hear of it"
 
 
 class RestIsHad(Guarantee):

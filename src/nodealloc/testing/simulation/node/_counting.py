@@ -14,8 +14,8 @@ _TOLD_S = 4.0
 """So long after an answer that counts others may not have been told of it."""
 _PERIODS = 10
 """Over so many periods it is seen how long one lasts."""
-_LEAST, _MOST = 0.9, 1.1
-"""So many periods one question after the other takes, on an average of those."""
+_LATE_S = 1.0
+"""By so much one question may come later than another: each waits for a moment until it is asked."""
 
 
 class ProbesCount(ProbesHeard):
@@ -110,8 +110,8 @@ class ProbesKeepPace(Guarantee):
             return
         self._since[key] = event.at_s, 0
         takes_s = (event.at_s - since_s) / _PERIODS
-        assert _LEAST * period_s <= takes_s <= _MOST * period_s, (
-            f"{event.uid}/{event.name} is asked ({command}) each {takes_s:.1f} s, "
+        assert abs(takes_s - period_s) <= _LATE_S / _PERIODS, (
+            f"{event.uid}/{event.name} is asked ({command}) each {takes_s:.2f} s, "
             f"and {period_s} s are its period"
         )
 

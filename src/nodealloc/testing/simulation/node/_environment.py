@@ -78,6 +78,7 @@ class Environment:
         reserved: CPUs that it does not.
         is_aligned: Whether the agent says that what a container has for itself is of one NUMA node
             where that is possible.
+        forgotten: Uids of pods that an agent has called no more; None where nobody is held to that.
     """
 
     def __init__(self, clock: SimulatedClock, rng: random.Random) -> None:
@@ -89,6 +90,7 @@ class Environment:
         self.deletions: dict[str, Deletion] = {}
         self.told: dict[str, PodStatus] = {}
         self.gone: set[str] = set()
+        self.forgotten: set[str] | None = None
         self.over: set[str] = set()
         self.twins: set[str] = set()
         self.is_calm: bool = False
@@ -174,6 +176,11 @@ class Environment:
     def say_aligned(self) -> None:
         """The agent says that it aligns; from now on it is held to that."""
         self.is_aligned = True
+
+    def forgetting(self) -> Callable[[str], object]:
+        """What to call with each pod that is no more; from now on the agent is held to that."""
+        self.forgotten = set() if self.forgotten is None else self.forgotten
+        return self.forgotten.add
 
     def reading(self, source: str) -> tuple[Reading, Callable[[], object]]:
         """What a source answers, and what to call when the agent has that answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nodealloc.testing.simulation.node._again import FailedCallsWait, FailedFetchesWait
 from nodealloc.testing.simulation.node._clearing import (
+    EachIsForgotten,
     FewRecordsStay,
     NothingIsLeft,
     RecordsGoFirst,
@@ -178,6 +179,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     MountsAccounted,
     CgroupsHold,
     NothingIsLeft,
+    EachIsForgotten,
     RestIsHad,
     RecordsGoFirst,
     FewRecordsStay,

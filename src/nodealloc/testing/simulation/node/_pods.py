@@ -223,11 +223,15 @@ def last_pod(name: str, uid: str, *, cpus: str, ports: tuple[ContainerPort, ...]
 
 
 def whole_pod(uid: str, *, cpus: int, memory_bytes: int, devices: int) -> Pod:
-    """A pod of one container that has so much for itself; so many devices of each kind."""
+    """A pod of one container that has so much for itself; so many devices of each kind.
+
+    An init container has had the same before it: there is no more than that.
+    """
     amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(memory_bytes)}
     amounts |= dict.fromkeys(RESOURCES, Quantity.of(devices)) if devices else {}
     one = Container(name="app-0", image=IMAGE, requests=amounts, limits=amounts)
-    return Pod(uid=uid, name=uid, namespace="sim", containers=(one,))
+    first = attrs.evolve(one, name="init-0")
+    return Pod(uid=uid, name=uid, namespace="sim", containers=(one,), init_containers=(first,))
 
 
 def behaviour(rng: random.Random, pod: Pod, container: str, *, is_calm: bool) -> Behaviour:

@@ -325,6 +325,8 @@ class NodePorts:
         files: System calls of that directory, for a `FileStore`.
         say_aligned: Is called by an agent that aligns what a container has for itself: it is
             held to that from then on.
+        forgetting: Returns what to call with the uid of each pod that is no more, as `Agent` does with
+            `gone`: who asks for it is held to call it.
     """
 
     life: Life
@@ -340,6 +342,7 @@ class NodePorts:
     disk: str
     files: Files
     say_aligned: Callable[[], None]
+    forgetting: Callable[[], Callable[[str], object]]
 
     @property
     def cpusets(self) -> SimulatedCpusets:

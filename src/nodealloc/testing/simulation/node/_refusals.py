@@ -82,9 +82,14 @@ class RefusalsAreTrue(Guarantee):
     def _lacks_devices(self, pod: Pod, resource: str, wanted: int, event: Event, reason: str) -> None:
         """All that may be others', or were ill when it was looked at, leave no NUMA node with enough for it.
 
-        A pod without CPUs of its own, to which nothing else is given near its devices.
+        A pod without CPUs of its own, to which nothing else is given near its devices. Where each of its
+        containers asks for one device, any that is left will do, and those of an init container that has
+        ended are there for the next one.
         """
-        if qos_class(pod) is QosClass.GUARANTEED or reason not in _ALIGNS or wanted > OF_EACH_NODE:
+        is_of_ones = max(_devices_of_each(pod, resource)) == 1
+        if qos_class(pod) is QosClass.GUARANTEED or reason not in _ALIGNS:
+            return
+        if wanted > OF_EACH_NODE and not is_of_ones:
             return
         environment = self.environment
         since_s = environment.wanted_s[pod.uid][0] - _LATE_S
@@ -93,12 +98,15 @@ class RefusalsAreTrue(Guarantee):
         kind = resource.rpartition("/")[2]
         ill = [one for one, until_s in self._ill_until_s.items() if until_s >= since_s]
         lost = sum(one.rpartition("-")[0] == kind for one in ill)
+        count = _most_devices_of if is_of_ones else _devices_of
         held = sum(
-            _devices_of(environment.forms.most(one), resource)
+            count(environment.forms.most(one), resource)
             for other, one in environment.known.items()
             if other != pod.uid and self._holds(other, event)
         )
-        assert held + lost >= NODES * (OF_EACH_NODE - wanted + 1), (
+        wanted = count(pod, resource)
+        suffice = NODES * OF_EACH_NODE - wanted + 1 if is_of_ones else NODES * (OF_EACH_NODE - wanted + 1)
+        assert held + lost >= suffice, (
             f"{pod.uid} is refused ({reason}) and asks for {wanted} {resource}, of which others "
             f"may hold {held}, and {lost} may be ill"
         )
@@ -123,8 +131,18 @@ _GIVES_BACK = 100
 """So long, and so many events, after its end a pod has given back what it held."""
 
 
+def _devices_of_each(pod: Pod, resource: str) -> list[int]:
+    return [one.requests[resource].value for one in pod.all_containers if resource in one.requests]
+
+
 def _devices_of(pod: Pod, resource: str) -> int:
-    return sum(one.requests[resource].value for one in pod.all_containers if resource in one.requests)
+    return sum(_devices_of_each(pod, resource))
+
+
+def _most_devices_of(pod: Pod, resource: str) -> int:
+    """The most that it has at a time."""
+    asked = effective_requests(pod)
+    return asked[resource].value if resource in asked else 0
 
 
 class Holders(Guarantee):

@@ -24,6 +24,7 @@ from nodealloc.testing.simulation._silence import silence
 from nodealloc.testing.simulation._simulation import Simulation
 from nodealloc.testing.simulation._storage import MachineDisk
 from nodealloc.testing.simulation.node._classes import SeedClass, class_of
+from nodealloc.testing.simulation.node._course import Course
 from nodealloc.testing.simulation.node._editors import Editors
 from nodealloc.testing.simulation.node._environment import API, FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, What
@@ -45,17 +46,8 @@ _RESERVED = CPUSet.of(0)
 _PASS_AFTER_S = 0.05
 _AWAY_S = (0.0, 0.0, 0.0, 1.0, 8.0, 60.0)
 """So long an agent that was killed may be away."""
-_EMPTYING = 60
-"""So much happens while the last pods go, with faults, before all is left to settle."""
 _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
-_MENDED_S = 60.0
-"""So long nothing else happens once a container was edited that is in a crash loop."""
-_WAITING_S = 180.0
-"""How long edits wait that cannot come in: what has to start again meanwhile does."""
-_COMES_S = 20.0
-"""So long after it is wanted a pod may take until its cgroup is made, where nothing goes wrong."""
-_CLASS_FAILS = "class cgroup write fails"
 _HANGS = re.compile(r" (hangs|is slow)$")
 _ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
 _FORGETS = frozenset({"disk fails", "disk is full", "executor doubles"})
@@ -175,6 +167,14 @@ class NodeSimulation:
         for checker in self._checkers:
             self.simulation.check_settled(checker.settled)
         chance.on_strike = self._tell
+        self._course = Course(
+            self.simulation,
+            self.environment,
+            seeds=self.seeds,
+            users=self._users,
+            editors=self._editors,
+            settle=self._settle,
+        )
         self._users.begin()
         self._act()
 
@@ -197,69 +197,9 @@ class NodeSimulation:
             with silence():
                 if at_most is not None and at_most < self.seeds.operations:
                     return self.simulation.run(at_most)
-                return self._live()
+                return self._course.live()
         except ViolationError as error:
             raise self._told(error) from None
-
-    def _live(self) -> Report:
-        self.simulation.run(self.seeds.operations)
-        self._users.revive(self.simulation.chance.rng)
-        self._users.calm()
-        self._editors.calm()
-        if "second sandbox is ready" in self.seeds.odds:
-            self.environment.outages.double_some(self.simulation.chance.rng)
-        self._settle()
-        self.environment.plugins.register_once()
-        if self.seeds.rests_s:
-            self._rest()
-        if _CLASS_FAILS in self.seeds.odds:
-            self._come_unweighed()
-        if self.environment.is_aligned:
-            self._editors.grow()
-            self._settle()
-            self._editors.calm()
-            self._settle()
-            self._users.take_rest()
-            self._settle()
-        self._users.empty()
-        self.simulation.go_on(_EMPTYING)
-        self._settle(is_empty=True)
-        if self.environment.is_aligned:
-            self._users.fill()
-        return self._settle()
-
-    def _rest(self) -> None:
-        """Little happens for long: one container is in a crash loop; then edits come that nobody can make."""
-        self._users.begin_loop()
-        self.simulation.rest(self.seeds.rests_s)
-        self._editors.mend()
-        self._users.end_loop()
-        self.simulation.rest(_MENDED_S)
-        self._editors.ask_too_much()
-        self._users.crash_all()
-        self.simulation.rest(_WAITING_S)
-        self._editors.calm()
-        self._settle()
-        self._users.crash_all()
-        self._settle()
-        self._editors.misdirect()
-        self._users.crash_all()
-        self.simulation.rest(_WAITING_S)
-        self._editors.redirect()
-        self._settle()
-        self._users.come()
-        self._settle()
-        self._users.go()
-        self._settle()
-
-    def _come_unweighed(self) -> None:
-        """One pod more comes, and the weight of its class cannot be written at first; nothing else does."""
-        self._users.come()
-        self.simulation.chance.arm(_CLASS_FAILS)
-        self.simulation.rest(_COMES_S)
-        self._settle()
-        self._users.go()
-        self._settle()
 
     def built(self) -> object:
         """What the wiring returns at the beginning of a life; nothing of it runs yet."""
@@ -366,6 +306,7 @@ class NodeSimulation:
             disk=self._disk.disk.path,
             files=self._disk.files(life),
             say_aligned=environment.say_aligned,
+            forgetting=environment.forgetting,
         )
 
     def _ended(self, power_lost: bool) -> None:

@@ -7,7 +7,7 @@ import random
 from nodealloc.podfacts import PodIdentity
 from nodealloc.podspec import ContainerPort, Pod, PullPolicy, RestartPolicy, effective_requests
 from nodealloc.runtime import ContainerConfig, SandboxConfig
-from nodealloc.testing.simulation.node._environment import API, FILE, FILL, REST, Environment
+from nodealloc.testing.simulation.node._environment import API, FILE, Environment
 from nodealloc.testing.simulation.node._guarantee import is_victim
 from nodealloc.testing.simulation.node._pods import (
     asked_again,
@@ -15,10 +15,7 @@ from nodealloc.testing.simulation.node._pods import (
     last_pod,
     over_pod,
     random_pod,
-    rest_pod,
-    whole_pod,
 )
-from nodealloc.testing.simulation.node._resources import OF_EACH_NODE
 
 __all__ = ["KNOWN_S", "MOST_PODS", "Users"]
 
@@ -30,6 +27,8 @@ _ROLLS, _ROLLED_S = 0.25, 20
 """So often a pod is replaced where it could be, and so many seconds it has to end."""
 _LEFT_S = 20
 """So many seconds a pod has to end that somebody asked for that before the agent came."""
+_PATIENT = ("1", "4", "6", "9")
+"""How uids end of pods whose end nobody hastens: what is late by their whole grace is seen of them."""
 _NOTICED_S, _ASKED_S = 0.5, 3.0
 """So long after its deadline an agent that lives ends a pod for it, and has asked its containers to end."""
 _IN_HOOK = 0.5
@@ -38,8 +37,6 @@ _WORTH_IT = 500
 """Thousandths of CPUs; a pod that takes less than that is not worth its time."""
 _LITTLE = 100
 """Thousandths of CPUs of a pod that is there for something else."""
-_SPARE_BYTES = 1 << 30
-"""Of memory at least so much is left where somebody wants all the CPUs that are: an agent keeps some back."""
 
 
 class Users:
@@ -65,7 +62,6 @@ class Users:
         self._number = 0
         self.found: set[str] = set()
         self._rolled = ""
-        self._guest = ""
 
     def begin(self) -> None:
         """Before the agent's first life somebody else had pods here, which run; one is to go."""
@@ -163,6 +159,7 @@ class Users:
             if uid in self._environment.deletions
             and self._environment.deletions[uid].grace_s > 2
             and uid != self._rolled
+            and not uid.endswith(_PATIENT)
         ]
         if ending:
             uid = rng.choice(ending)
@@ -193,6 +190,11 @@ class Users:
             if uid not in self._environment.deletions:
                 self._environment.delete(uid, float(pod.termination_grace_period_seconds))
             self._environment.let_go(uid)
+
+    def next_number(self) -> int:
+        """For a pod that is not drawn by lot: no other has it."""
+        self._number += 1
+        return self._number
 
     def another(self, rng: random.Random, source: str, name: str = "") -> Pod:
         """A pod that somebody may want, under a name of its own or under this one."""
@@ -293,18 +295,6 @@ class Users:
         hook = None if one is None or one.lifecycle is None else one.lifecycle.post_start
         return one is not None and one.startup_probe is None and hook is None
 
-    def come(self) -> None:
-        """A source that has said the same for long has one pod more."""
-        self._number += 1
-        self._guest = f"uid-{self._number}"
-        self._environment.want(FILE, found_pod(self._guest))
-
-    def go(self) -> None:
-        """It says again, word for word, what it had said before."""
-        grace_s = float(self._environment.known[self._guest].termination_grace_period_seconds)
-        self._environment.delete(self._guest, grace_s)
-        self._environment.let_go(self._guest)
-
     def end_loop(self) -> None:
         """It runs on once it has started again."""
         self._environment.looping = None
@@ -330,27 +320,6 @@ class Users:
                     continue
                 self._environment.mark(source, uid, grace)
             self._environment.changed(source)
-
-    def take_rest(self) -> None:
-        """Somebody wants all the CPUs that nobody asks for; of memory little, where there is some."""
-        environment = self._environment
-        asked = [effective_requests(pod) for pod in environment.staying()]
-        cpus = environment.room[0] - sum(one["cpu"].milli_value for one in asked)
-        memory_bytes = environment.room[1] - sum(one["memory"].value for one in asked)
-        if cpus >= _WORTH_IT and memory_bytes >= _SPARE_BYTES:
-            self._number += 1
-            environment.want(API, rest_pod(f"{REST}{self._number}", cpus=f"{cpus}m"))
-
-    def fill(self) -> None:
-        """Somebody wants, of each NUMA node, all the CPUs that are given out, and most of its memory."""
-        for node in self._environment.machine.numa_nodes:
-            whole = whole_pod(
-                f"{FILL}{node.id}",
-                cpus=len(node.cpus - self._environment.reserved),
-                memory_bytes=node.memory_bytes // 4 * 3,
-                devices=OF_EACH_NODE if self._environment.plugins.are_asked else 0,
-            )
-            self._environment.want(API, whole)
 
     def _probed(self) -> list[tuple[str, str]]:
         """Containers that run, with what they are asked again and again."""

@@ -157,6 +157,7 @@ def _wire(
         cpusets=cpusets,
         volumes=volumes,
         once_known={"cgroups": cgroups.settle},
+        gone=ports.forgetting(),
         executor=on.executor,
         clock=on.clock,
     )
