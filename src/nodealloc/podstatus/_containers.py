@@ -267,8 +267,7 @@ class _Statuses:
         failure = self._observed.start_failures.get(container.name)
         is_owed = self._is_owed(instances)
         # Of a pod that ends nothing starts again that was told to have ended, also once no record is left.
-        is_ending = self._observed.is_ending if self._rules.ends_once_over else self._observed.is_over
-        is_over = is_ending and not instances
+        is_over = self._rules.ends_once_over and self._observed.is_ending and not instances
         waits = failure is not None and not (is_over and isinstance(status.state, ContainerTerminated))
         if is_owed or (waits and self._starts_again(container, instances, is_init=is_init)):
             ended = status.state if isinstance(status.state, ContainerTerminated) else status.last_state

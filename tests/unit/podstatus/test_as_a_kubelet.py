@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 
 from nodealloc.podfacts import (
@@ -10,33 +9,13 @@ from nodealloc.podfacts import (
     ContainerTerminated,
     ContainerWaiting,
     Exited,
-    LifeState,
     PodPhase,
 )
 from nodealloc.podspec import Container, RestartPolicy
-from nodealloc.podstatus import KUBELET, Observed, StartFailure, status_of
-from nodealloc.podstatus._taking import end_status
-from nodealloc.runtime import PodReport
 from tests.unit.podlife_node import pod
 from tests.unit.podstatus.test_with_lives import TellingNode
 
 STATIC = {"kubernetes.io/config.source": "file"}
-
-
-def test_a_container_that_never_began_is_lost_once() -> None:
-    """As its pod is over; what is decided of it after that does not tell of a second end."""
-    web = pod(annotations=STATIC)
-    failure = StartFailure(reason="ErrImageNeverPull", message="not here")
-    waits = Observed(pod=web, report=PodReport(uid="u"), start_failures={"app": failure})
-    told = status_of(waits, rules=KUBELET)
-    assert told.containers[0].state == ContainerWaiting(reason="ErrImageNeverPull", message="not here")
-    over = attrs.evolve(waits, life=LifeState.TERMINATED)
-    for _ in range(2):
-        told = end_status(web, status_of(over, told, rules=KUBELET), static=True, rules=KUBELET)
-        (lost,) = told.containers
-        assert isinstance(lost.state, ContainerTerminated)
-        assert lost.state.reason == "ContainerStatusUnknown"
-        assert lost.last_state is None
 
 
 @pytest.mark.parametrize("annotations", [{}, STATIC])
