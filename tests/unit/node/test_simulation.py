@@ -155,7 +155,7 @@ FOUND = {
     "images-go": 0,
     "kills-the-well": 26,
     "leaves-behind": 0,
-    "lost-answer-made-again": 38,
+    "lost-answer-made-again": 314,
     "never-unmounts": 0,
     "no-back-off": 0,
     "no-grace": 0,
