@@ -8,7 +8,7 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nodealloc._cli._record_rows import record_rows
@@ -158,7 +158,7 @@ def _device_rows(value: DeviceManagerState) -> Iterator[tuple[str, str, str]]:
 
 
 @contextlib.contextmanager
-def _held(source: Path) -> Iterator[None]:
+def _held(source: Path) -> Generator[None]:
     """A store that nobody goes on with meanwhile: who opened the copy would grant what is granted there.
 
     A kubelet has no lock; nothing is made in its directory.

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from nodealloc import _attrs as attrs
@@ -100,7 +100,7 @@ def stored_identity(path: str | Path) -> Identity | None:
 
 
 @contextlib.contextmanager
-def _told(at: Path) -> Iterator[None]:
+def _told(at: Path) -> Generator[None]:
     """Have what the system says of a path told with what to name instead."""
     try:
         yield

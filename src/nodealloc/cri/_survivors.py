@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -117,7 +117,7 @@ class Survivors:
 
 
 @contextlib.contextmanager
-def _unless_not_now() -> Iterator[None]:
+def _unless_not_now() -> Generator[None]:
     """What has gone meanwhile is passed over; what cannot be read now is not known to have gone."""
     try:
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from nodealloc.errors import Fault
 from nodealloc.kubeconfig._configuration import unfollowed_features
@@ -31,9 +31,10 @@ def without_unfollowed(fields: Mapping[str, object], unread: Callable[[Fault], N
         if type(value) is type(values[0]) and value in values:  # 1 is no truth
             unread(Fault(f"$.{name}", f"is {value}, which nothing here acts upon; leave it out"))
             del kept[name]
-    gates = kept.get(_GATES)
-    if isinstance(gates, Mapping) and all(type(is_on) is bool for is_on in gates.values()):
-        left = unfollowed_features(gates)
+    given = kept.get(_GATES)
+    gates: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
+    if gates and all(type(is_on) is bool for is_on in gates.values()):
+        left = unfollowed_features(cast("Mapping[str, bool]", gates))
         for name in left:
             unread(Fault(f"$.{_GATES}.{name}", "is true, which nothing here acts upon; leave it out"))
         kept[_GATES] = {name: is_on for name, is_on in gates.items() if name not in left}
