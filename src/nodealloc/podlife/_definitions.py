@@ -169,6 +169,8 @@ def sandbox_hash(pod: Pod, /) -> str:
     """A hash of what only a new sandbox can change of a pod; its network is compared by itself."""
     said: list[tuple[str, object]] = [(name, getattr(pod, name)) for name in _OF_SANDBOXES]
     fields = {name: text for name, value in said if value and (text := written(value))}
+    if pod.host_users is False:
+        fields["host_users"] = False  # true is what all others have, too
     ports = [written(port) for one in pod.all_containers for port in one.ports if port.host_port]
     return _hash({**fields, "host_ports": ports})
 

@@ -478,6 +478,26 @@ def test_nothing_ends_for_an_edit_that_would_get_no_sandbox() -> None:
     assert here.running() == ["app#2"]
 
 
+def test_nothing_ends_for_a_user_name_space_of_its_own() -> None:
+    """Nobody can give it one: that is told, and the pod goes on, its containers restart as it was before."""
+    parts = [Preparation(name="volumes", why="", by=FakePreparer())]
+    here = Node(configuring=NodeConfiguration(SETTINGS), preparations=parts)
+    here.lives.put(sized(200))
+    here.after(1)
+    here.lives.put(attrs.evolve(sized(200), host_users=False))
+    here.after(5)
+    here.exit("app", 1)
+    here.after(20)
+    assert here.running() == ["app#1"]
+    waits = here.lives.facts.snapshot()["u"].value.waits_for
+    assert waits is not None
+    assert (waits.blocker, "hostUsers: false" in waits.message) == ("sandbox", True)
+    here.lives.put(attrs.evolve(sized(200), host_users=True))
+    here.after(20)
+    assert here.running() == ["app#1"]
+    assert here.lives.facts.snapshot()["u"].value.waits_for is None
+
+
 @pytest.mark.parametrize("kind", ["raises", "not yet"])
 def test_a_part_that_is_not_ready_is_asked_now_and_then_though_two_forms_wait_for_it(kind: str) -> None:
     """The agent came back when the pod had been edited: each form hid the other's wait, and neither did."""
