@@ -16,6 +16,7 @@ from nodealloc.podfacts import (
     ContainerWaiting,
     Exited,
     PodCondition,
+    PodIdentity,
     PodPhase,
     PodStatus,
 )
@@ -29,7 +30,7 @@ from nodealloc.podspec import (
     Volume,
     VolumeUse,
 )
-from nodealloc.runtime import RuntimeRefusedError
+from nodealloc.runtime import RuntimeRefusedError, SandboxConfig
 from nodealloc.testing.simulation import SimulatedClock
 from nodealloc.testing.simulation.node import Deletion, Environment, Event, Ran, What
 from nodealloc.testing.simulation.node._behaviour import Behaviour
@@ -39,6 +40,7 @@ from nodealloc.testing.simulation.node._ending import GraceIsGiven, UnwellGo
 from nodealloc.testing.simulation.node._environment import API, FILE
 from nodealloc.testing.simulation.node._hanging import MountsInTime
 from nodealloc.testing.simulation.node._in_time import EndsInTime
+from nodealloc.testing.simulation.node._names import OneOfAName
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, STARTED
 from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst
 from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
@@ -51,6 +53,7 @@ from nodealloc.testing.simulation.node._running import (
 )
 from nodealloc.testing.simulation.node._slowness import StartupFirst
 from nodealloc.testing.simulation.node._stated import StartsAreCounted
+from nodealloc.testing.simulation.node._when_quiet import OneSandbox
 from tests.unit.node.simulated_scene import APP, Scene
 
 GPU = "sim.example/gpu"
@@ -273,6 +276,34 @@ def test_a_restart_waits_for_the_hook_of_another_container() -> None:
     scene.clock.advance(2.0)
     with pytest.raises(AssertionError, match="u/app has ended, its wait is over, and 11 s later it does not"):
         scene.wants("w")
+
+
+@pytest.mark.parametrize("asked_s", [0.0, 200.0])
+def test_a_sandbox_that_nobody_waits_for_any_more_may_come_beside_a_namesake(asked_s: float) -> None:
+    """Its call hung for so long that its pod was given up, and another one has the name (seed 1584895182)."""
+    scene = Scene()
+    scene.environment.events.listen(OneOfAName(scene.environment).heard)
+    for uid in ("u", "v"):
+        scene.wants(uid, name="web")
+    scene.clock.advance(200.0)
+    scene.runs("v")
+    config = SandboxConfig(pod=PodIdentity.of(scene.environment.known["u"]), hostname="u")
+    with pytest.raises(AssertionError, match="had the name web") if asked_s else contextlib.nullcontext():
+        scene.environment.containers.run_sandbox(config, asked_s=asked_s)
+
+
+@pytest.mark.parametrize("phase", [PodPhase.RUNNING, PodPhase.FAILED])
+def test_what_others_made_of_a_pod_that_is_over_stays_where_nothing_runs_in_it(phase: PodPhase) -> None:
+    """Also beside another sandbox that the runtime has of it (seed 1584895187)."""
+    scene = Scene()
+    scene.wants()
+    scene.told(phase)
+    pod = PodIdentity.of(scene.environment.known["u"])
+    scene.environment.containers.intrude(pod, "strange")
+    scene.environment.containers.run_sandbox(SandboxConfig(pod=pod, hostname="u", attempt=1))
+    goes_on = phase is PodPhase.RUNNING
+    with pytest.raises(AssertionError, match="several sandboxes") if goes_on else contextlib.nullcontext():
+        OneSandbox(scene.environment).settled()
 
 
 def test_an_overdue_pod_may_have_been_ending_since_an_earlier_life() -> None:

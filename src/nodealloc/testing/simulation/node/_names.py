@@ -14,7 +14,9 @@ class OneOfAName(Guarantee):
     words = "a pod begins when nothing runs, and nothing is mounted, of one that had its name before"
 
     def heard(self, event: Event, /) -> None:
-        """A sandbox, or a start, has no namesake of which something is there."""
+        """A sandbox, or a start, that somebody waits for has no namesake of which something is there."""
+        if event.id in self.environment.containers.late:
+            return
         pod = self.pod(event.uid) if event.what in {What.STARTED, What.SANDBOX_MADE} else None
         if pod is None:
             return
