@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator, Hashable
 
 from nodealloc import _attrs as attrs
+from nodealloc._logged import logged
 from nodealloc._rpc.places import Places
 
 __all__ = ["Turn", "Turns"]
@@ -112,8 +113,5 @@ class Turns:
 
 
 def _end(turn: Turn) -> None:
-    """End one from another thread, whose errors are its own: whoever ends it goes on."""
-    try:
-        turn.end()
-    except Exception:  # noqa: BLE001 - it has had its turn all the same
-        _log.exception("a conversation did not end well")
+    """End one from another thread; it has had its turn whatever that raises."""
+    logged(_log, turn.end, "a conversation did not end well")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from nodealloc._arguments import wrong
+from nodealloc._logged import logged
 from nodealloc._typed import typed, typed_methods
 from nodealloc.dirwatch import Watcher
 from nodealloc.dsw_asw import (
@@ -154,10 +155,7 @@ class PluginRegistrar(Group):
     @override
     def stop(self, timeout_s: float | None = None, /) -> tuple[Running[object], ...]:
         """Stop looking; registrations stay as they are. See `Group`."""
-        try:
-            self._watcher.close()
-        except Exception:  # noqa: BLE001 - all else ends without it
-            _log.exception("%s: its watcher did not close well", self._directory)
+        logged(_log, self._watcher.close, "%s: its watcher did not close well", self._directory)
         return super().stop(timeout_s)
 
     def observe(self) -> int:

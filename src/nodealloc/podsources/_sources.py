@@ -13,6 +13,7 @@ from typing_extensions import override
 from nodealloc import _attrs as attrs
 from nodealloc._arguments import check, done, within, wrong
 from nodealloc._error_words import error_words
+from nodealloc._logged import logged
 from nodealloc._sound import require_sound
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.dirwatch import Watcher
@@ -264,10 +265,7 @@ class PodSources(Group):
         """End, wakers too; pods stay in `pods` as they are. See `Group`."""
         self._ending.set()
         for name, waker in self._wakers.items():
-            try:
-                waker.close()
-            except Exception:  # noqa: BLE001 - all others end without it
-                _log.exception("%s: its waker could not be closed", name)
+            logged(_log, waker.close, "%s: its waker could not be closed", name)
         for thread in self._threads:
             thread.join(5.0)
         return super().stop(timeout_s)

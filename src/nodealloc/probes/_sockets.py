@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar, cast
 
 from nodealloc._error_words import error_words
+from nodealloc._logged import logged
 from nodealloc.probes._exchange import LONGEST_S
 from nodealloc.probes._ports import Exchange
 from nodealloc.probes._replies import Reply, ReplyKind
@@ -206,8 +207,5 @@ class Sockets(Generic[T]):
 
 
 def _end(exchange: Exchange) -> None:
-    """End an exchange that nobody waits for any more; what it raises then is no other's trouble."""
-    try:
-        exchange.close()
-    except Exception:  # noqa: BLE001 - it is left behind all the same
-        _log.exception("a prober's exchange did not end well; it is over all the same")
+    """End an exchange that nobody waits for any more."""
+    logged(_log, exchange.close, "a prober's exchange did not end well; it is over all the same")

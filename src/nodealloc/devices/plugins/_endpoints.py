@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nodealloc import _attrs as attrs
+from nodealloc._logged import logged
 from nodealloc.devices._inventory import PluginOptions
 from nodealloc.devices._ports import PluginConnection
 
@@ -46,10 +47,8 @@ class Endpoint:
 
     def end(self) -> None:
         """Close its connection. What that raises is logged: all that hangs on its end goes on."""
-        try:
-            self.connection.close()
-        except Exception:  # noqa: BLE001 - whatever it is, it is this plugin's trouble alone
-            _log.exception("device plugin %s: its connection did not close well", self.resource)
+        words = "device plugin %s: its connection did not close well"
+        logged(_log, self.connection.close, words, self.resource)
 
 
 class JoinOutcome(enum.Enum):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol, runtime_checkable
 
 from nodealloc import _attrs as attrs
+from nodealloc._logged import logged
 from nodealloc._typed import typed, typed_fields, typed_methods
 from nodealloc.dsw_asw import Clock, SystemClock
 from nodealloc.errors import ConfigurationError
@@ -183,8 +184,5 @@ class ConfigStore:
 
 
 def _end(stop: Callable[[], None]) -> None:
-    """End a watch, whose errors are its source's: nothing that it says counts any more."""
-    try:
-        stop()
-    except Exception:  # noqa: BLE001 - others are to be forgotten as well
-        _log.exception("a watch of a config object did not end well")
+    """End a watch: nothing that it says counts any more."""
+    logged(_log, stop, "a watch of a config object did not end well")
