@@ -153,12 +153,8 @@ class Editors:
             and (lasts or uid not in environment.pods[FILE])
             and not any(one.requests.keys() & RESOURCES.keys() for one in pod.all_containers)
             and bool(environment.containers.running_of(uid))
-            and not self._is_over(uid)
+            and not environment.is_over(uid)
         )
-
-    def _is_over(self, uid: str) -> bool:
-        told = self._environment.told.get(uid)
-        return told is not None and told.is_terminal
 
     def _to_edit(self, rng: random.Random) -> str:
         environment = self._environment

@@ -137,9 +137,12 @@ class Environment:
     def staying(self) -> list[Pod]:
         """Pods that are to go on: nobody asked for their end, and they have not ended."""
         every = [one for pods in self.pods.values() for one in pods.values()]
-        told = {one.uid: self.told.get(one.uid) for one in every}
-        over = {uid for uid, status in told.items() if status is not None and status.is_terminal}
-        return [one for one in every if one.uid not in self.deletions and one.uid not in over]
+        return [one for one in every if one.uid not in self.deletions and not self.is_over(one.uid)]
+
+    def is_over(self, uid: str) -> bool:
+        """Whether somebody was told that it has ended, for good or not."""
+        told = self.told.get(uid)
+        return told is not None and told.is_terminal
 
     def is_static(self, uid: str) -> bool:
         """Whether a pod came from a manifest of this node."""
@@ -279,8 +282,7 @@ class Environment:
 
     def _let_go_of_ended(self, uid: str) -> None:
         """What an API server's client does: a pod that is to go, and was told to have ended, goes."""
-        told = self.told.get(uid)
-        if uid in self.deletions and told is not None and told.is_terminal:
+        if uid in self.deletions and self.is_over(uid):
             self.let_go(uid)
 
     def let_go(self, uid: str) -> None:

@@ -187,9 +187,7 @@ class MountsInTime(Hangs):
             self._owed.owe(event.at_s + _MOUNTS_S, event.uid)
         for (uid,) in self._owed.overdue(event.at_s):
             is_over = uid in self.environment.deletions or self.environment.overdue_s(uid) > -_MOUNTS_S
-            told = self.environment.told.get(uid)
-            is_over = is_over or (told is not None and told.is_terminal)
-            if is_over or self.is_felt(uid, event.at_s, _SOURCE):
+            if is_over or self.environment.is_over(uid) or self.is_felt(uid, event.at_s, _SOURCE):
                 continue
             # What an edit put in may have been read a moment ago; what it took out nobody mounts.
             forms = [

@@ -41,9 +41,7 @@ class CpusAreSpread(OwnCpus):
             return
         spare = CPUSet(cpu for one in environment.machine.numa_nodes for cpu in one.cpus)
         for uid, cpus in self._had.items():
-            told = environment.told.get(uid)
-            is_over = told is not None and told.is_terminal
-            if not is_over and any(uid in pods for pods in environment.pods.values()):
+            if not environment.is_over(uid) and any(uid in pods for pods in environment.pods.values()):
                 spare -= cpus
         for record, cpus in self.confined():
             if cpus and not self.own(record.pod.uid, record.name, cpus):

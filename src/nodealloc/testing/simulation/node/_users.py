@@ -222,8 +222,7 @@ class Users:
     def revive(self, rng: random.Random) -> None:
         """Somebody starts a container by hand in a pod that is over, and that its source keeps."""
         environment = self._environment
-        told = environment.told
-        over = [uid for uid in environment.pods[API] if uid in told and told[uid].is_terminal]
+        over = [uid for uid in environment.pods[API] if environment.is_over(uid)]
         over = [uid for uid in over if uid not in environment.deletions]
         if over:
             self._number += 1

@@ -36,15 +36,14 @@ class WantedRuns(Guarantee):
         environment = self.environment
         for pods in environment.pods.values():
             for uid, pod in pods.items():
-                told = environment.told.get(uid)
                 is_over = uid in environment.deletions or environment.overdue_s(uid) > 0
-                if is_over or (told is not None and told.is_terminal):
+                if is_over or environment.is_over(uid):
                     continue
                 # Others may have what it waits for: a name, or devices that are ill.
                 may_wait = environment.is_held_back(uid) or _has_devices(pod)
                 assert uid in self._boxed or may_wait, f"{uid} is wanted, and never had a sandbox"
                 if uid in self._boxed:
-                    self._runs(pod, told)
+                    self._runs(pod, environment.told.get(uid))
 
     def _runs(self, pod: Pod, told: PodStatus | None) -> None:
         runs = {
@@ -88,16 +87,12 @@ class OneSandbox(Guarantee):
             if one.record.is_ready:
                 ready.setdefault(one.record.pod.uid, []).append(one.record.id)
         for uid, boxes in ready.items():
-            if self._is_over(uid) and not containers.strange.isdisjoint(boxes):
+            if self.environment.is_over(uid) and not containers.strange.isdisjoint(boxes):
                 continue  # of a pod that is over, what somebody else made stays where nothing runs in it
             assert len(boxes) == 1, f"{uid} has several sandboxes that are ready: {', '.join(boxes)}"
         for each in containers.running:
             uid, box = each.record.pod.uid, each.record.sandbox_id
             assert box in ready.get(uid, ()), f"{uid}/{each.record.name} runs in {box}, which is not ready"
-
-    def _is_over(self, uid: str) -> bool:
-        told = self.environment.told.get(uid)
-        return told is not None and told.is_terminal
 
 
 class OverIsOver(Guarantee):
@@ -108,7 +103,6 @@ class OverIsOver(Guarantee):
     def settled(self) -> None:
         """By now whatever came late was ended."""
         for one in self.environment.containers.running:
-            uid, told = one.record.pod.uid, self.environment.told.get(one.record.pod.uid)
-            assert told is None or not told.is_terminal, (
-                f"{uid} was told to be over, and {one.record.name} of it runs"
-            )
+            uid = one.record.pod.uid
+            over = self.environment.is_over(uid)
+            assert not over, f"{uid} was told to be over, and {one.record.name} of it runs"
