@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from nodealloc.dsw_asw import Cancel, InlineExecutor, Near, Outcome, Plan, Reconciler, Step, View, World
@@ -30,10 +32,13 @@ class Sizes:
         raise AssertionError
 
 
-def _engine() -> tuple[World[str, int], World[str, int], Sizes, Reconciler[str, int, int, str]]:
+def _engine(
+    looks: Callable[[str], Sequence[str]] = lambda _: ["number"],
+    counts: Callable[[int], int] = lambda one: one // 10,
+) -> tuple[World[str, int], World[str, int], Sizes, Reconciler[str, int, int, str]]:
     wanted: World[str, int] = World("wanted")
     numbers: World[str, int] = World("numbers")
-    near: Near[str, str, int] = Near(numbers, lambda _: ["number"], lambda one: one // 10)
+    near: Near[str, str, int] = Near(numbers, looks, counts)
     sizes = Sizes(near)
     engine = Reconciler(
         sizes,
@@ -191,20 +196,7 @@ def test_what_is_planned_once_may_change_any_number_of_times() -> None:
 
 def test_a_record_that_cannot_be_judged_costs_who_looks_at_it_alone() -> None:
     """`counts` raised: others that are due are planned, who looks at it is held off, and comes back."""
-    wanted: World[str, int] = World("wanted")
-    numbers: World[str, int] = World("numbers")
-    near: Near[str, str, int] = Near(
-        numbers, lambda key: ["number"] if key == "a" else [], lambda one: 100 // one
-    )
-    sizes = Sizes(near)
-    engine = Reconciler(
-        sizes,
-        desired=wanted,
-        actual=World[str, int]("had"),
-        executor=InlineExecutor(),
-        near=[near],
-        resync_s=None,
-    )
+    wanted, numbers, sizes, engine = _engine(lambda key: ["number"] * (key == "a"), lambda one: 100 // one)
     numbers.put("number", 10)
     wanted.put("a", 1)
     engine.run_until_quiet()

@@ -98,8 +98,9 @@ def test_a_container_that_ran_and_is_removed_by_somebody_has_ended(
     assert node.running() == ([] if is_over else ["app#1"])
 
 
-def test_a_container_that_had_succeeded_and_is_removed_has_succeeded() -> None:
-    """By a kubelet's rules what it told of a container stands for the record."""
+@pytest.mark.parametrize("starts_anew", [False, True])
+def test_a_container_that_had_succeeded_and_is_removed_has_succeeded(*, starts_anew: bool) -> None:
+    """By a kubelet's rules what it told of a container stands for the record, also where no agent ran."""
     both = (Container(name="app", image="busybox"), Container(name="other", image="busybox"))
     node = Node(rules=KUBELET)
     node.lives.put(pod(containers=both, policy=RestartPolicy.ON_FAILURE))
@@ -108,6 +109,10 @@ def test_a_container_that_had_succeeded_and_is_removed_has_succeeded() -> None:
     node.after(3)
     node.runtime.lose_records(node.id_of("app"))
     node.exit("other")
+    if starts_anew:
+        node.kill_agent()
+        node.lives.put(pod(containers=both, policy=RestartPolicy.ON_FAILURE))
+        node.lives.heard()
     node.after(4)
     assert node.life() is LifeState.FINISHED
     assert [one.record.attempt for one in node.containers()] == [0]
@@ -153,21 +158,3 @@ def test_a_container_that_somebody_removed_while_no_agent_ran(
     node.after(6)
     assert node.running() == running
     assert (node.life() is LifeState.FINISHED) is (not running)
-
-
-def test_a_container_that_succeeded_and_went_while_no_agent_ran() -> None:
-    """It was told to have succeeded, and so has its pod."""
-    node = Node(rules=KUBELET)
-    both = (Container(name="app", image="busybox"), Container(name="other", image="busybox"))
-    node.lives.put(pod(containers=both, policy=RestartPolicy.ON_FAILURE))
-    node.after(4)
-    node.exit("app")
-    node.after(3)
-    node.runtime.lose_records(node.id_of("app"))
-    node.exit("other")
-    node.kill_agent()
-    node.lives.put(pod(containers=both, policy=RestartPolicy.ON_FAILURE))
-    node.lives.heard()
-    node.after(4)
-    assert node.life() is LifeState.FINISHED
-    assert [one.record.attempt for one in node.containers()] == [0]
