@@ -186,18 +186,22 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
             status=chosen.status or root / "status.jsonl",
             links=_made("--links", chosen.links) if chosen.links else None,
         )
-        try:
-            agent = wiring(config, plan, place, rules)
-        except OSError as error:
-            if str(error.filename) != str(place.status):
-                raise
-            remedy = "name a file in a folder that is there"
-            raise ConfigurationError(f"--status {place.status}: {error.strerror}; {remedy}") from error
+        agent = _wired(wiring, config, plan, place, rules)
         agent.start()
         stack.callback(agent.stop)
         print(f"agent: runs until it is interrupted; statuses of pods go to {place.status}", flush=True)
         _until_told_to_stop()
     return 0
+
+
+def _wired(wiring: Wiring, config: KubeletConfig, plan: NodePlan, place: Place, rules: Rulebook) -> Agent:
+    try:
+        return wiring(config, plan, place, rules)
+    except OSError as error:
+        if str(error.filename) != str(place.status):
+            raise
+        remedy = "name a file in a folder that is there"
+        raise ConfigurationError(f"--status {place.status}: {error.strerror}; {remedy}") from error
 
 
 def _made(option: str, folder: Path) -> Path:
