@@ -260,7 +260,9 @@ def sweep(plan: ImageGcPlan, remove: Callable[[str], object], /) -> ImageGcRepor
     wanted = plan.to_free_bytes
     going = () if failed else plan.for_space
     for one in going:
-        freed += one.image.size_bytes if gone(one) else 0
+        if not gone(one):
+            continue
+        freed += one.image.size_bytes
         if wanted is not None and freed >= wanted:
             break
     lacking = 0 if wanted is None else max(0, wanted - freed)

@@ -179,6 +179,22 @@ def test_images_go_one_by_one_until_enough_is_free() -> None:
     assert (done.freed_bytes, short.freed_bytes) == (GIB, 3 * GIB)
 
 
+def test_where_rounding_leaves_nothing_to_free_one_image_goes_all_the_same() -> None:
+    """A kubelet looks at what is free after an image that went, never after one that did not."""
+    images = [image("a", last=1.0), image("b", last=2.0), image("c", last=3.0)]
+    disk = Disk(capacity_bytes=1000, available_bytes=159)
+    policy = ImageGcPolicy(high_percent=85, low_percent=85)
+    plan = plan_image_gc(images, disk, policy, now_s=1e4, since_s=0.0, rules=KUBELET)
+    assert plan.to_free_bytes == 0
+
+    def stuck(one: str) -> None:
+        if one == "a":
+            raise RetryableError("in use")
+
+    assert sweep(plan, lambda _: None).removed == ("a",)
+    assert sweep(plan, stuck).removed == ("b",)
+
+
 def test_a_disk_that_nobody_knows_lets_old_images_go_alone() -> None:
     """Age needs no figures; no figures and a capacity of 0 are told apart."""
     policy = ImageGcPolicy(max_age_s=100.0)
