@@ -324,3 +324,24 @@ def test_images_that_cannot_be_listed_are_an_error() -> None:
         {**row, "low_threshold_percent": 90, "error": True, "stage": "configure"},
     ]
     assert replay("image_gc", rows, answer_for("image_gc")).differences == ()
+
+
+def test_what_a_container_waited_for_others_is_counted_in_tenths_of_a_second() -> None:
+    """From 1.3 s to 2.3 s one whole second goes by, though the two differ by less in binary."""
+    hook = {"name": "app-0", "pre_stop_seconds": 2.3}
+    sidecar = {"name": "side-0", "pre_stop_seconds": 1.3, "restartable": True}
+    pod = {"uid": "u", "name": "p", "namespace": "n", "containers": [hook], "init_containers": [sidecar]}
+    told = {"at": 2.3, "timeout": 2, "killed": False}
+    row: dict[str, Any] = {
+        "pod": {**pod, "termination_grace_seconds": 4},
+        "running": ["app-0", "side-0"],
+        "exit_seconds": {"app-0": 0, "side-0": 1.3},
+        "want": {
+            "stops": [
+                {**told, "name": "app-0", "stopped_at": 2.3},
+                {**told, "name": "side-0", "stopped_at": 3.6},
+            ],
+            "sandbox_stopped_at": 3.6,
+        },
+    }
+    assert replay("termination_order", [row], answer_for("termination_order")).differences == ()

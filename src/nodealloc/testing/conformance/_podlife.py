@@ -254,7 +254,9 @@ def termination_order(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Jso
         left_s = grace_s - int(hooked_s)
         others_s = max((gone[one] for one in after[name]), default=0.0)
         told_s = min(max(hooked_s, others_s), hooked_s + left_s) if left_s > 0 else hooked_s
-        timeout_s = stop_timeout_s(grace_s, hooked_s, told_s - hooked_s, rules=KUBELET)
+        # Rows are in tenths of a second; in binary a whole second may come out as a little less.
+        waited_s = round(told_s - hooked_s, 3)
+        timeout_s = stop_timeout_s(grace_s, hooked_s, waited_s, rules=KUBELET)
         gone[name] = told_s + min(exits.get(name, 0.0), timeout_s)
         stops.append(
             {
