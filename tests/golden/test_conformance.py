@@ -345,3 +345,13 @@ def test_what_a_container_waited_for_others_is_counted_in_tenths_of_a_second() -
         },
     }
     assert replay("termination_order", [row], answer_for("termination_order")).differences == ()
+
+
+def test_a_row_without_what_its_kind_is_about_passes_nowhere() -> None:
+    """Junk is no decision that was answered as recorded."""
+    passed = {
+        kind
+        for kind, module in KINDS.items()
+        if module is not None and replay(kind, [{"id": 0}], answer_for(kind)).passed
+    }
+    assert passed == set()

@@ -55,7 +55,7 @@ _NOW_S = 10_000_000.0
 def pleg(row: Row, _machines: Mapping[str, Row]) -> tuple[Json, Json]:
     """Expected and got for the listings of one trace, up to the first that differs."""
     known = Pleg()
-    steps = _rows(row, "steps")
+    steps = cast("Sequence[Row]", row["steps"])
     for index, step in enumerate(steps):
         pods = {str(pod["uid"]): pod for pod in _rows(step, "pods")}
         reports = {uid: recorded_report(pod) for uid, pod in pods.items()}
