@@ -41,7 +41,11 @@ def read_presence(tree: Tree, notes: Notes) -> Presence:
     else:
         notes.add(f"{_HERE}/online", "absent or unreadable; each CPU's own state was asked")
         online = _online_by_files(tree, notes, there)
-    isolated = tree.list("isolated") or 0
+    isolated = tree.list("isolated")
+    if isolated is None:
+        isolated = 0
+        if tree.holds("isolated"):
+            notes.add(f"{_HERE}/isolated", "unreadable; no CPU was taken as isolated")
     return Presence(online=online, offline=there & ~online, isolated=isolated & online)
 
 

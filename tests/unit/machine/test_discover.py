@@ -163,6 +163,22 @@ def test_isolated_cpus_are_the_online_ones(tmp_path: Path) -> None:
     assert found(tmp_path, {f"{CPU}/isolated": "2-3,9\n"}).machine.isolated == CPUSet.of(2, 3)
 
 
+def test_an_unreadable_list_of_isolated_cpus_is_said(tmp_path: Path) -> None:
+    """None counts as isolated then; a list that is not there, or is empty, is an answer."""
+    write_sysfs(machine_from_text("1 socket x 2 cores"), tmp_path)
+    path = tmp_path / CPU / "isolated"
+    path.write_text("\n")
+    assert discover(tmp_path).notes == ()
+    path.write_text("1-\n")
+    found = discover(tmp_path)
+    assert found.machine.isolated == CPUSet()
+    assert [str(note) for note in found.notes] == [
+        f"{CPU}/isolated: unreadable; no CPU was taken as isolated"
+    ]
+    path.unlink()
+    assert discover(tmp_path).notes == ()
+
+
 def test_the_l3_is_found_by_its_level(tmp_path: Path) -> None:
     """Whatever the number of its directory; an instruction cache of level 3 is none."""
     files = sysfs_files(machine_from_text(TEXT))
