@@ -141,6 +141,27 @@ def test_machines_may_lie_elsewhere(tmp_path: Path, vectors: Path) -> None:
     assert run(path, "--machines", vectors / "machines.jsonl.gz").returncode == 0
 
 
+def test_a_machine_without_a_name_is_said(tmp_path: Path, vectors: Path) -> None:
+    """With its line; the command goes on, and ends with its counts."""
+    path = tmp_path / "machines.jsonl"
+    path.write_text('{"name": "small"}\n{"cpus": []}\n')
+    done = run(vectors / "take_cpus.jsonl.gz", vectors / "quantity.jsonl.gz", "--machines", path)
+    assert (done.returncode, done.stdout) == (1, "0 passed, 0 failed\n")
+    assert done.stderr.splitlines() == [
+        *[f"{path}: a machine without a name @ line 2"] * 2,
+        "2 paths were not replayed",
+    ]
+
+
+def test_a_machine_that_no_file_has_is_said(vectors: Path) -> None:
+    """Each row that speaks of it says where machines are to be named."""
+    row = next(read_rows(vectors / "take_cpus.jsonl.gz"))
+    (difference,) = replay("take_cpus", [row], answer_for("take_cpus")).differences
+    assert difference.got == (
+        f"LookupError: no machine {row['machine']!r} was read; name the file that has it (--machines)"
+    )
+
+
 def test_kinds_without_a_package_are_skipped_by_name(vectors: Path) -> None:
     """One line says so, and what was skipped counts neither as passed nor as failed."""
     done = run(

@@ -133,8 +133,20 @@ def _row(path: Path, number: int, line: bytes) -> Row:
 
 
 def read_machines(path: Path, /) -> dict[str, Row]:
-    """Recorded machines by name."""
-    return {str(row["name"]): row for row in read_rows(path)}
+    """Recorded machines by name; raises `DecodeError` as `read_rows` does, and for one without a name."""
+    machines: dict[str, Row] = {}
+    for number, row in enumerate(read_rows(path), 1):
+        if "name" not in row:
+            raise DecodeError(str(path), [Fault(f"line {number}", "a machine without a name")])
+        machines[str(row["name"])] = row
+    return machines
+
+
+class _Machines(dict[str, Row]):
+    """Machines by name, for an answer that looks one up."""
+
+    def __missing__(self, name: str) -> Row:
+        raise LookupError(f"no machine {name!r} was read; name the file that has it (--machines)")
 
 
 def replay(
@@ -157,8 +169,9 @@ def replay(
     known_kind(kind)
     passed = 0
     differences: list[Difference] = []
+    known = _Machines(machines or {})
     for line, row in enumerate(rows, 1):
-        expected, got = _ask(answer, row, machines or {})
+        expected, got = _ask(answer, row, known)
         if expected == got:
             passed += 1
         else:
