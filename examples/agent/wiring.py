@@ -122,6 +122,7 @@ class _Parts:
             beside=() if by_hand else (*self.beside, self.sources, self.probing),
             once_known=once_known,
             gone=self._gone,
+            waits_for_deleted=self.rules.waits_for_deleted,
             executor=self.stage.executor,
             clock=self.stage.clock,
         )
