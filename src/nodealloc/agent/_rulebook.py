@@ -32,6 +32,8 @@ class Rulebook:
         status: Of what is told.
         probes: Of what is asked of containers.
         waits_for_deleted: As of `Agent`.
+        starts_otherwise: Whether an agent starts though its CPU policy is another one, or other CPUs are
+            reserved, than before; a kubelet does once somebody has taken its state file away.
         standalone: Whether pods are told of, and what is left of them is kept, as by a kubelet
             without an API server.
     """
@@ -42,6 +44,7 @@ class Rulebook:
     status: StatusRules = StatusRules()
     probes: ProbeRules = ProbeRules()
     waits_for_deleted: bool = True
+    starts_otherwise: bool = True
     standalone: bool = False
 
 
@@ -52,6 +55,7 @@ KUBELET: Final = Rulebook(
     status=KUBELET_STATUS,
     probes=KUBELET_PROBES,
     waits_for_deleted=False,
+    starts_otherwise=False,
     standalone=True,
 )
 """Those of a kubelet without an API server. A critical pod waits until its victims have ended: what is
