@@ -11,6 +11,7 @@ import attrs
 from examples.agent.build import device_plugins_of, node_of, watcher_of
 from examples.agent.place import MACHINE, Place, Stage
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
+from examples.agent.state_file import check_state_file, link_state_file
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -86,13 +87,22 @@ class _Parts:
         self.config, self.plan, self.place, self.rules, self.stage = config, plan, place, rules, stage
         self.was = Remembered.read(place.store, now=stage.now())
         self.variables = object_variables(place.objects)
-        self.node: NodeAllocator = node_of(plan, place.store)
+        self.node = self._held()
         logs = Path(place.settings.logs_directory)
         self.runtime = LoggedRuntime(place.runtime, links=place.links, logs=logs)
         self.facts: World[str, PodFacts] = World("facts of pods")
         self.told: World[str, Told] = World("told")
         self.begun = BegunPods(is_let_in=self.node.holds)
         self.beside, self.driven = self._devices()
+
+    def _held(self) -> NodeAllocator:
+        """What is held, by an agent that may start as it is told to."""
+        if self.rules.starts_otherwise:
+            return node_of(self.plan, self.place.store)
+        check_state_file(self.place.root, self.plan.empty[CpuAllocator])
+        node = node_of(self.plan, self.place.store)
+        link_state_file(self.place.root)
+        return node
 
     def agent(self) -> Agent:
         """All of them as one."""
@@ -122,6 +132,7 @@ class _Parts:
             beside=() if by_hand else (*self.beside, self.sources, self.probing),
             once_known=once_known,
             gone=self._gone,
+            waits_for_deleted=self.rules.waits_for_deleted,
             executor=self.stage.executor,
             clock=self.stage.clock,
         )

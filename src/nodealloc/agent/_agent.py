@@ -75,6 +75,9 @@ class Agent(Group):
         once_known: Called once, by name, after it is known what should run and what
             does, by the executor; one that raises is called again after a back-off.
         gone: Called with the uid of each pod that is no more; what it raises is logged, no more.
+        waits_for_deleted: Whether who needs what a pod holds that is being deleted waits for it, as for
+            any other that ends. False is a kubelet's way: as long as its source has that pod, it counts
+            as one that stays, and others are refused.
         executor: Runs `once_known`; by default a thread for each.
         clock: Time for its back-off.
 
@@ -95,13 +98,14 @@ class Agent(Group):
         beside: Sequence[Beside] = (),
         once_known: dict[str, Callable[[], object]] | None = None,
         gone: Callable[[str], object] | None = None,
+        waits_for_deleted: bool = True,
         executor: Executor | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.lives = lives
         self._probing, self._node = probing, node
         confines = None if cpusets is None or node is None else ContainerCpusets(cpusets, node)
-        self._confines, self._gone = confines, gone
+        self._confines, self._gone, self._waits_for_deleted = confines, gone, waits_for_deleted
         self._beside = tuple(beside)
         self._tasks: World[str, bool] = World("tasks")
         finished: World[str, bool] = World("tasks that were done")
@@ -211,6 +215,10 @@ class Agent(Group):
 
     def _say_ending(self, pod: Pod, life: LifeState, ending: Ending | None) -> None:
         if self._node is None or not life.is_ending:
+            return
+        is_deleted = ending is not None and ending.kind is EndingKind.DELETED
+        stays = is_deleted and life is LifeState.TERMINATING and not self._waits_for_deleted
+        if stays and pod.uid in self._node.snapshot.admitted:
             return
         # It counts also where this agent never admitted it: an earlier one may have started it. What an
         # orphan requests nobody knows.

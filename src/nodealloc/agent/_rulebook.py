@@ -31,6 +31,9 @@ class Rulebook:
         sources: Of what files and addresses say.
         status: Of what is told.
         probes: Of what is asked of containers.
+        waits_for_deleted: As of `Agent`.
+        starts_otherwise: Whether an agent starts though its CPU policy is another one, or other CPUs are
+            reserved, than before; a kubelet does once somebody has taken its state file away.
         standalone: Whether pods are told of, and what is left of them is kept, as by a kubelet
             without an API server.
     """
@@ -40,6 +43,8 @@ class Rulebook:
     sources: SourceRules = SourceRules()
     status: StatusRules = StatusRules()
     probes: ProbeRules = ProbeRules()
+    waits_for_deleted: bool = True
+    starts_otherwise: bool = True
     standalone: bool = False
 
 
@@ -49,6 +54,8 @@ KUBELET: Final = Rulebook(
     sources=KUBELET_SOURCES,
     status=KUBELET_STATUS,
     probes=KUBELET_PROBES,
+    waits_for_deleted=False,
+    starts_otherwise=False,
     standalone=True,
 )
 """Those of a kubelet without an API server. A critical pod waits until its victims have ended: what is

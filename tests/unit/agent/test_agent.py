@@ -116,8 +116,10 @@ class Meanwhile(FakeContainerRuntime):
 class Node:
     """What outlives the agent, and the agent that runs now."""
 
-    def __init__(self, folder: Path, *, rules: LifeRules | None = None) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, *, rules: LifeRules | None = None, waits_for_deleted: bool = True
+    ) -> None:
+        self.folder, self.waits_for_deleted = folder, waits_for_deleted
         self.clock = VirtualClock(1000.0)
         self.rules = rules or LifeRules()
         self.runtime = Meanwhile(unix_s=self.unix_s)
@@ -219,6 +221,7 @@ class Node:
             cpusets=self.cpusets,
             once_known={"a task": self.task},
             gone=self.gone.append,
+            waits_for_deleted=self.waits_for_deleted,
             **drive,  # type: ignore[arg-type]
         )
 
@@ -647,6 +650,29 @@ def test_ending_pods_are_waited_for(tmp_path: Path) -> None:
     node.after(8)
     assert node.lives.pods.snapshot().keys() == {"new"}
     assert PodPhase.RUNNING is node.sink.statuses["new"].phase
+
+
+@pytest.mark.parametrize(
+    ("is_deleted", "waits", "phase"),
+    [
+        (True, True, PodPhase.RUNNING),
+        (True, False, PodPhase.FAILED),
+        (False, False, PodPhase.RUNNING),
+    ],
+)
+def test_a_kubelet_refuses_who_needs_what_a_pod_holds_that_is_being_deleted(
+    tmp_path: Path, *, is_deleted: bool, waits: bool, phase: PodPhase
+) -> None:
+    """`waits_for_deleted`: as long as an API server has that pod; of one that is had by nobody it is free."""
+    node = Node(tmp_path, waits_for_deleted=waits)
+    old, new = pod("old", cpus=3), pod("new", cpus=3)
+    node.source.pods = [old]
+    node.after(4)
+    gone = attrs.evolve(old, deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=1)
+    node.source.pods = [gone, new] if is_deleted else [new]
+    node.after(8)
+    assert node.sink.statuses["new"].phase is phase
+    assert node.sink.statuses["new"].reason == ("OutOfcpu" if phase is PodPhase.FAILED else "")
 
 
 def test_who_was_ending_when_the_agent_was_killed_is_waited_for(

@@ -19,9 +19,11 @@ from examples.agent.build import node_of
 from examples.agent.place import Place
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
+from examples.agent.state_file import check_state_file, link_state_file
 from nodealloc.agent import AGENT_FORMATS, AdmissionPreparer, Agent
 from nodealloc.cgroups import CgroupName, Layout, Limits, stand_in
-from nodealloc.checkpoint import JsonCheckpoint, MemoryStore
+from nodealloc.checkpoint import CPU_STATE, FileStore, JsonCheckpoint, MemoryStore
+from nodealloc.cpuset import CpuAllocator
 from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
 from nodealloc.errors import ConfigurationError, DecodeError
@@ -275,16 +277,21 @@ def test_a_kubelets_own_configuration_is_read_with_its_drop_ins(
     assert said in capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize("version", [2, 7])
-def test_grants_of_a_later_release_are_not_given_twice(version: int) -> None:
-    """An agent that was set back took them for lost, and gave out CPUs on which containers still ran."""
-    plan = NodePlan.of(
-        kubelet_config({"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}, source="a test"),
+def plan_of(fields: dict[str, str]) -> NodePlan:
+    """Of a node of four CPUs."""
+    return NodePlan.of(
+        kubelet_config(fields, source="a test"),
         machine_from_text("1 socket x 4 cores, memory=8Gi"),
         name="n1",
         capacity=resources({"cpu": 4, "memory": "8Gi", "ephemeral-storage": "1Gi", "pid": 1 << 15}),
         kernel="6.1.0",
     )
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_grants_of_a_later_release_are_not_given_twice(version: int) -> None:
+    """An agent that was set back took them for lost, and gave out CPUs on which containers still ran."""
+    plan = plan_of({"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
     own = resources({"cpu": 2, "memory": "1Gi"})
     app = Container(name="app", image="x", requests=own, limits=own)
     store = MemoryStore(AGENT_FORMATS)
@@ -297,6 +304,39 @@ def test_grants_of_a_later_release_are_not_given_twice(version: int) -> None:
     with pytest.raises(ConfigurationError, match=words):
         node_of(plan, later)
     assert later.data() == store.data()
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        ({}, "cpuManagerPolicy was 'static' before, and is 'none'; bring it back, or take"),
+        ({"cpuManagerPolicy": "static", "reservedSystemCPUs": "1"}, "CPUs 1 are reserved, and were given"),
+    ],
+)
+def test_by_a_kubelets_rules_an_agent_is_started_as_before_until_its_state_file_is_gone(
+    tmp_path: Path, then: dict[str, str], words: str
+) -> None:
+    """A kubelet does not start otherwise; by ours an agent moves what runs, and says so."""
+    root, data = tmp_path, tmp_path / "checkpoint"
+    first = plan_of({"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    with FileStore(data, AGENT_FORMATS) as store:
+        check_state_file(root, first.empty[CpuAllocator])
+        node = node_of(first, store)
+        link_state_file(root)
+        own = resources({"cpu": 3, "memory": "1Gi"})
+        app = Container(name="app", image="x", requests=own, limits=own)
+        assert isinstance(node.admit(Pod(uid="db", name="db", containers=(app,))), Placed)
+    check_state_file(root, first.empty[CpuAllocator])
+    now = plan_of(then).empty[CpuAllocator]
+    with pytest.raises(ConfigurationError, match=words):
+        check_state_file(root, now)
+    (root / CPU_STATE).unlink()
+    check_state_file(root, now)
+    (root / CPU_STATE).write_text("{")
+    with pytest.raises(ConfigurationError, match=f"{root / CPU_STATE}: .*; take the file away"):
+        check_state_file(root, now)
+    link_state_file(root)
+    assert not (root / CPU_STATE).is_symlink()
 
 
 @pytest.mark.parametrize(("first", "then"), [("files", "sqlite"), ("sqlite", "files")])
