@@ -14,6 +14,7 @@ from nodealloc.errors import ConfigurationError
 
 __all__ = [
     "NOT_SUPPORTED",
+    "NO_TIME",
     "CrashLoopBackOff",
     "KubeletConfig",
     "MemoryReservation",
@@ -57,6 +58,8 @@ _FEATURES: Final = frozenset(
 )
 
 _MOST: Final = (1 << 31) - 1
+NO_TIME: Final = "0s"
+"""What says nothing of most durations, however it is written."""
 
 
 def _only(*values: object) -> Callable[[object], str]:
@@ -181,15 +184,17 @@ class KubeletConfig:
         factory=dict[str, tuple[str, ...]], metadata=wire("staticPodURLHeader")
     )
     file_check_frequency_s: Seconds = attrs.field(
-        default=Seconds(20.0), metadata=wire("fileCheckFrequency", unset="0s")
+        default=Seconds(20.0), metadata=wire("fileCheckFrequency", unset=NO_TIME)
     )
     http_check_frequency_s: Seconds = attrs.field(
-        default=Seconds(20.0), metadata=wire("httpCheckFrequency", unset="0s")
+        default=Seconds(20.0), metadata=wire("httpCheckFrequency", unset=NO_TIME)
     )
-    sync_frequency_s: Seconds = attrs.field(default=Seconds(60.0), metadata=wire("syncFrequency", unset="0s"))
+    sync_frequency_s: Seconds = attrs.field(
+        default=Seconds(60.0), metadata=wire("syncFrequency", unset=NO_TIME)
+    )
     container_runtime_endpoint: str = ""
     runtime_request_timeout_s: Seconds = attrs.field(
-        default=Seconds(120.0), metadata=wire("runtimeRequestTimeout", unset="0s")
+        default=Seconds(120.0), metadata=wire("runtimeRequestTimeout", unset=NO_TIME)
     )
     cgroup_driver: str = attrs.field(
         default="cgroupfs", metadata=wire(check=_only("cgroupfs", "systemd"), unset="")
@@ -204,7 +209,7 @@ class KubeletConfig:
     cpu_manager_policy: str = attrs.field(default="none", metadata=wire(unset=""))
     cpu_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
     cpu_manager_reconcile_period_s: Seconds = attrs.field(
-        default=Seconds(10.0), metadata=wire("cpuManagerReconcilePeriod", unset="0s")
+        default=Seconds(10.0), metadata=wire("cpuManagerReconcilePeriod", unset=NO_TIME)
     )
     memory_manager_policy: str = attrs.field(default="None", metadata=wire(unset=""))
     reserved_memory: tuple[MemoryReservation, ...] = ()
