@@ -15,6 +15,7 @@ from nodealloc.errors import ConfigurationError
 __all__ = [
     "NOT_SUPPORTED",
     "NO_TIME",
+    "UNFOLLOWED",
     "CrashLoopBackOff",
     "KubeletConfig",
     "MemoryReservation",
@@ -58,6 +59,10 @@ _FEATURES: Final = frozenset(
 )
 
 _MOST: Final = (1 << 31) - 1
+UNFOLLOWED: Final = "nodealloc.kubeconfig.unfollowed"
+"""In a field's metadata: values that may be left out with a word, since without them a node decides the same
+of pods: what the machine is asked for before the start, who tells an API server, when images go.
+`cgroupsPerQOS: false` is none: pods would be confined."""
 NO_TIME: Final = "0s"
 """What says nothing of most durations, however it is written."""
 
@@ -233,9 +238,10 @@ class KubeletConfig:
     serialize_image_pulls: bool | None = None
     max_parallel_image_pulls: int | None = attrs.field(default=None, metadata=wire(check=_at_least_one))
     image_gc_high_threshold_percent: int = attrs.field(
-        default=100, metadata=wire("imageGCHighThresholdPercent", check=_only(100))
+        default=100,
+        metadata={**wire("imageGCHighThresholdPercent", check=_only(100)), UNFOLLOWED: tuple(range(100))},
     )
-    fail_swap_on: bool = attrs.field(default=False, metadata=wire(check=_FALSE))
-    register_node: bool = attrs.field(default=False, metadata=wire(check=_FALSE))
+    fail_swap_on: bool = attrs.field(default=False, metadata={**wire(check=_FALSE), UNFOLLOWED: (True,)})
+    register_node: bool = attrs.field(default=False, metadata={**wire(check=_FALSE), UNFOLLOWED: (True,)})
     crash_loop_back_off: CrashLoopBackOff = CrashLoopBackOff()
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict[str, bool], metadata=wire(check=_features))
