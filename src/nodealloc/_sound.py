@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from nodealloc.errors import ConfigurationError
 
@@ -11,7 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["require_sound"]
 
-_NO_PART = (".", "..")
+_NO_PART: Final = (".", "..")
+_UID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+"""As in a manifest: folders, cgroups and keys of a store are named after it, with something before it."""
+_LONGEST_NAME: Final = 253
+_SHOWN: Final = 80
 
 
 def require_sound(pod: Pod, /) -> None:
@@ -19,7 +24,7 @@ def require_sound(pod: Pod, /) -> None:
 
     Raises:
         ConfigurationError: It has no uid, name or container, two containers of one name, or
-            something of that would lead a path elsewhere.
+            something of that would lead a path elsewhere, or is no name of a file.
     """
     if not pod.uid or not pod.name:
         raise ConfigurationError(f"pod {pod.full_name} needs a uid and a name; sources give it both")
@@ -35,4 +40,15 @@ def require_sound(pod: Pod, /) -> None:
         if "/" in part or "\0" in part or part in _NO_PART:
             raise ConfigurationError(
                 f"pod {pod.full_name}: {part!r} would lead a path elsewhere; use letters, digits, '-' and '.'"
+            )
+    if not _UID.fullmatch(pod.uid):
+        raise ConfigurationError(
+            f"pod {pod.full_name[:_SHOWN]!a}: {pod.uid[:_SHOWN]!a} is no uid; "
+            "use up to 128 letters, digits, '-', '_' and '.'"
+        )
+    for part in (pod.namespace, pod.name, *names):
+        if not part.isprintable() or len(part) > _LONGEST_NAME:
+            raise ConfigurationError(
+                f"pod of uid {pod.uid}: {part[:_SHOWN]!a} is no name; "
+                f"use up to {_LONGEST_NAME} letters, digits, '-' and '.'"
             )

@@ -7,6 +7,8 @@ import os
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from nodealloc._descriptors import let_go
+
 __all__ = ["deepest_first", "subdirectories", "walk"]
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -75,18 +77,20 @@ def deepest_first(directory: str, /) -> Iterator[str]:
                 name = left.pop()
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     inner = os.open(name, _OPEN | os.O_NOFOLLOW, dir_fd=here)
-                    os.close(here)
-                    here = inner  # before anything else can fail: a closed number may be another thread's
+                    outer, here = (
+                        here,
+                        inner,
+                    )  # before anything can fail: a closed number may be another thread's
+                    let_go(outer)
                     above.append((name, left))
                     left = _inner(here)
             else:
                 name, left = above.pop()
-                outer = os.open("..", _OPEN, dir_fd=here)
-                os.close(here)
-                here = outer
+                inner, here = here, os.open("..", _OPEN, dir_fd=here)
+                let_go(inner)
                 yield f"/proc/self/fd/{here}/{name}"
     finally:
-        os.close(here)
+        let_go(here)
     yield directory
 
 

@@ -147,6 +147,20 @@ REFUSED: Mapping[str, tuple[Call, str]] = {
         lambda: started().admit(t.Workload(key="job", claims=())),
         "has no claims: give one for each member",
     ),
+    "a workload without a key": (
+        lambda: t.admit(
+            SNAPSHOT, t.Workload(key="", claims=(t.Claim(owner=t.Owner("", "rank-0"), amounts={}),))
+        ),
+        "of 'rank-0' has no key; give one of its own",
+    ),
+    "a pod without a uid": (
+        lambda: t.admit(SNAPSHOT, Pod(uid="", name="web", containers=(Container(name="c"),))),
+        "pod default/web has no uid; give it one of its own",
+    ),
+    "node: a pod without a uid": (
+        lambda: started().admit(Pod(uid="", name="web", containers=(Container(name="c"),))),
+        "pod default/web has no uid; give it one of its own",
+    ),
     "owner as a tuple": (lambda: t.Claim(owner=wrong(("a", "b")), amounts={}), "Owner"),
     "amounts negative": (lambda: t.Claim(owner=OWNER, amounts={"cpu": Quantity.of(-2)}), "0 or more"),
     "amounts of words": (lambda: t.Claim(owner=OWNER, amounts={"cpu": wrong("many")}), "not a quantity"),

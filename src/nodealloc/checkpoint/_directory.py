@@ -15,6 +15,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from nodealloc.checkpoint._commit import Change, LaterRecordError, RedoRecord, Rename, digest
 from nodealloc.checkpoint._errors import StoreFailedError
@@ -32,6 +33,10 @@ IDENTITY = f"{MARK}identity"
 
 NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EAGAIN, errno.EFBIG})
 """Codes of a name under which something else stands than a file of a store: a folder, a link, a pipe."""
+
+_OTHER_KINDS: Final[Mapping[int, int]] = {stat.S_IFDIR: errno.EISDIR, stat.S_IFLNK: errno.ELOOP}
+_LOOK: Final[int] = getattr(os, "O_PATH", 0)
+"""Opens a name without what it stands for; 0 where the system cannot."""
 
 _RECORD = f"{MARK}commit"
 _NEW = f"{MARK}new-"
@@ -88,14 +93,14 @@ class Directory:
         return sorted(call("listdir", self.path, self._files.names, self.descriptor))
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file; of a pipe nothing, without waiting for a writer."""
+        """All bytes of a file; what else stands there is not opened, a code of `NO_FILE` says what it is."""
         path = self._at(name)
+        if _LOOK:
+            self._look(path, self._open(name, _LOOK | os.O_NOFOLLOW))
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = self._open(name, flags)
         try:
-            found = call("fstat", path, self._files.stat, descriptor)
-            if stat.S_ISREG(found.st_mode):
-                check_owner(path, found)
+            check_owner(path, self._as_file(path, descriptor))
             parts: list[bytes] = []
             while part := call("read", path, self._files.read, descriptor, 1 << 20):
                 parts.append(part)
@@ -104,6 +109,20 @@ class Directory:
             return b"".join(parts)
         finally:
             self._close(descriptor)
+
+    def _look(self, path: str, named: int) -> None:
+        """Refuse what is no file: to open it may do what a device is for, or let a pipe's writer go on."""
+        try:
+            self._as_file(path, named)
+        finally:
+            self._close(named)
+
+    def _as_file(self, path: str, descriptor: int) -> os.stat_result:
+        found = call("fstat", path, self._files.stat, descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            code = _OTHER_KINDS.get(stat.S_IFMT(found.st_mode), errno.ENXIO)
+            raise StoreFailedError(path, "open", code, "no regular file")
+        return found
 
     def recover(self) -> None:
         """Finish the commit that a crash cut off, and clean what it left.

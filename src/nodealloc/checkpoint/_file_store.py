@@ -121,7 +121,7 @@ class FileStore(BaseStore):
                     if error.code not in NO_FILE:
                         # It may be readable a second later: moved now, its grant would be lost for nothing.
                         raise _given_up(error, name, names) from error
-                    broken[name] = f"unreadable: {os.strerror(error.code)}"
+                    broken[name] = _unread(error)
         broken.update(self._adopt(data, unpack_identity(self._read_identity(names))))
         self._remember_earlier_damage(names)
         self._set_aside(broken, names)
@@ -166,7 +166,7 @@ class FileStore(BaseStore):
         try:
             data = self._directory.read(name)
         except StoreFailedError as error:
-            return f"unreadable: {os.strerror(error.code)}"
+            return _unread(error)
         verdict = "no format is declared for this key" if reader is None else judge(reader, data)
         if isinstance(verdict, str):
             return verdict
@@ -237,3 +237,9 @@ def _is_key(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _unread(error: StoreFailedError) -> str:
+    """Of what is no file there is nothing that the system would say."""
+    what = "no regular file" if error.code == errno.ENXIO else os.strerror(error.code)
+    return f"unreadable: {what}"

@@ -213,11 +213,7 @@ class World(Generic[K, V]):
         """
         if not callable(change):
             raise wrong("World.alter, change", change, "a function from the value to the new one")
-        if self._engine:
-            raise ConfigurationError(
-                f"{self.name} is remembered by {self._engine}, which alone writes it; "
-                "write what was seen into a world of its own, and let a plan look at that"
-            )
+        self._check_free()
         return self._alter(key, change, by)
 
     def remembered_by(self, engine: str, /) -> Callable[[K, V | None, str], object]:
@@ -231,6 +227,13 @@ class World(Generic[K, V]):
             )
         self._engine = engine
         return lambda key, value, by: self._alter(key, lambda _: value, by)
+
+    def _check_free(self) -> None:
+        if self._engine:
+            raise ConfigurationError(
+                f"{self.name} is remembered by {self._engine}, which alone writes it; "
+                "write what was seen into a world of its own, and let a plan look at that"
+            )
 
     def _alter(self, key: K, change: Callable[[V | None], V | None], by: str) -> Record[V] | None:
         at = hash(key) % _SHARDS
@@ -260,7 +263,15 @@ class World(Generic[K, V]):
         Returns:
             The keys that changed; a listing that says what is there already
             changes none, and wakes nobody.
+
+        Raises:
+            ConfigurationError: None is listed as a value, or an engine remembers
+                this world; nothing was changed.
         """
+        self._check_free()
+        for key, value in listing.items():
+            if value is None:
+                raise ConfigurationError(f"{self.name}: None is no value for {key!r}; leave the key out")
         changed: list[K] = []
         with self._lock:
             newest = self._generation if since is None else since

@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from nodealloc import _attrs as attrs
 from nodealloc._declared import FAULTY, At, Documents
 from nodealloc._reading import MAX_DOCUMENT_BYTES, Reader
 from nodealloc._texts import documents_of
 from nodealloc._typed import typed
+from nodealloc._wire import wire_of
 from nodealloc.errors import DecodeError, Fault
-from nodealloc.kubeconfig._configuration import NOT_SUPPORTED, KubeletConfig, Seconds
+from nodealloc.kubeconfig._configuration import NO_TIME, NOT_SUPPORTED, KubeletConfig, Seconds
 from nodealloc.kubeconfig._drop_ins import files_in, laid_over
-from nodealloc.kubeconfig._durations import duration_s
+from nodealloc.kubeconfig._durations import duration_s, is_zero
 from nodealloc.kubeconfig._left_out import without_unfollowed
 
 if TYPE_CHECKING:
@@ -119,6 +121,9 @@ def kubelet_config(
     """
     reader = Reader(source, unread=unread)
     own = _own_fields(fields, source)
+    for name in _unset_by_zero():
+        if isinstance(one := own.get(name), str) and is_zero(one):
+            own[name] = NO_TIME
     if unread is not None:
         own = without_unfollowed(own, unread)
     found = _documents().read(KubeletConfig, own, "$", reader)
@@ -144,6 +149,13 @@ def _opened(path: str, flags: int) -> int:
 
 def _why(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+@functools.cache
+def _unset_by_zero() -> frozenset[str]:
+    """Fields of which no time at all says nothing."""
+    wires = [wire_of(one.metadata) for one in attrs.fields(KubeletConfig)]
+    return frozenset(one.key for one in wires if one.unset == NO_TIME)
 
 
 @functools.cache

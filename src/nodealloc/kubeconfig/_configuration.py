@@ -14,6 +14,8 @@ from nodealloc.errors import ConfigurationError
 
 __all__ = [
     "NOT_SUPPORTED",
+    "NO_TIME",
+    "UNFOLLOWED",
     "CrashLoopBackOff",
     "KubeletConfig",
     "MemoryReservation",
@@ -57,6 +59,12 @@ _FEATURES: Final = frozenset(
 )
 
 _MOST: Final = (1 << 31) - 1
+UNFOLLOWED: Final = "nodealloc.kubeconfig.unfollowed"
+"""In a field's metadata: values that may be left out with a word, since without them a node decides the same
+of pods: what the machine is asked for before the start, who tells an API server, when images go.
+`cgroupsPerQOS: false` is none: pods would be confined."""
+NO_TIME: Final = "0s"
+"""What says nothing of most durations, however it is written."""
 
 
 def _only(*values: object) -> Callable[[object], str]:
@@ -181,15 +189,17 @@ class KubeletConfig:
         factory=dict[str, tuple[str, ...]], metadata=wire("staticPodURLHeader")
     )
     file_check_frequency_s: Seconds = attrs.field(
-        default=Seconds(20.0), metadata=wire("fileCheckFrequency", unset="0s")
+        default=Seconds(20.0), metadata=wire("fileCheckFrequency", unset=NO_TIME)
     )
     http_check_frequency_s: Seconds = attrs.field(
-        default=Seconds(20.0), metadata=wire("httpCheckFrequency", unset="0s")
+        default=Seconds(20.0), metadata=wire("httpCheckFrequency", unset=NO_TIME)
     )
-    sync_frequency_s: Seconds = attrs.field(default=Seconds(60.0), metadata=wire("syncFrequency", unset="0s"))
+    sync_frequency_s: Seconds = attrs.field(
+        default=Seconds(60.0), metadata=wire("syncFrequency", unset=NO_TIME)
+    )
     container_runtime_endpoint: str = ""
     runtime_request_timeout_s: Seconds = attrs.field(
-        default=Seconds(120.0), metadata=wire("runtimeRequestTimeout", unset="0s")
+        default=Seconds(120.0), metadata=wire("runtimeRequestTimeout", unset=NO_TIME)
     )
     cgroup_driver: str = attrs.field(
         default="cgroupfs", metadata=wire(check=_only("cgroupfs", "systemd"), unset="")
@@ -204,7 +214,7 @@ class KubeletConfig:
     cpu_manager_policy: str = attrs.field(default="none", metadata=wire(unset=""))
     cpu_manager_policy_options: Mapping[str, str] = attrs.field(factory=_texts)
     cpu_manager_reconcile_period_s: Seconds = attrs.field(
-        default=Seconds(10.0), metadata=wire("cpuManagerReconcilePeriod", unset="0s")
+        default=Seconds(10.0), metadata=wire("cpuManagerReconcilePeriod", unset=NO_TIME)
     )
     memory_manager_policy: str = attrs.field(default="None", metadata=wire(unset=""))
     reserved_memory: tuple[MemoryReservation, ...] = ()
@@ -228,9 +238,10 @@ class KubeletConfig:
     serialize_image_pulls: bool | None = None
     max_parallel_image_pulls: int | None = attrs.field(default=None, metadata=wire(check=_at_least_one))
     image_gc_high_threshold_percent: int = attrs.field(
-        default=100, metadata=wire("imageGCHighThresholdPercent", check=_only(100))
+        default=100,
+        metadata={**wire("imageGCHighThresholdPercent", check=_only(100)), UNFOLLOWED: tuple(range(100))},
     )
-    fail_swap_on: bool = attrs.field(default=False, metadata=wire(check=_FALSE))
-    register_node: bool = attrs.field(default=False, metadata=wire(check=_FALSE))
+    fail_swap_on: bool = attrs.field(default=False, metadata={**wire(check=_FALSE), UNFOLLOWED: (True,)})
+    register_node: bool = attrs.field(default=False, metadata={**wire(check=_FALSE), UNFOLLOWED: (True,)})
     crash_loop_back_off: CrashLoopBackOff = CrashLoopBackOff()
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict[str, bool], metadata=wire(check=_features))

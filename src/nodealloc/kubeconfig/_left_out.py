@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
+from nodealloc import _attrs as attrs
+from nodealloc._wire import camel, wire_of
 from nodealloc.errors import Fault
-from nodealloc.kubeconfig._configuration import unfollowed_features
+from nodealloc.kubeconfig._configuration import UNFOLLOWED, KubeletConfig, unfollowed_features
 
 __all__ = ["without_unfollowed"]
 
 _GATES: Final = "featureGates"
-_WHOLE: Final[Mapping[str, tuple[object, ...]]] = {
-    "failSwapOn": (True,),
-    "registerNode": (True,),
-    "imageGCHighThresholdPercent": tuple(range(100)),
-}
-"""Field to values without which a node decides the same of pods: what the machine is asked for before the
-start, who tells an API server, when images go. `cgroupsPerQOS: false` is none: pods would be confined."""
 
 
 def without_unfollowed(fields: Mapping[str, object], unread: Callable[[Fault], None], /) -> dict[str, object]:
@@ -26,9 +22,9 @@ def without_unfollowed(fields: Mapping[str, object], unread: Callable[[Fault], N
     What is no value of a kubelet's stays, and is a fault where it is read.
     """
     kept = dict(fields)
-    for name, values in _WHOLE.items():
-        value = kept.get(name)
-        if type(value) is type(values[0]) and value in values:  # 1 is no truth
+    for name, value in fields.items():
+        values = _whole().get(name, ())
+        if values and type(value) is type(values[0]) and value in values:  # 1 is no truth
             unread(Fault(f"$.{name}", f"is {value}, which nothing here acts upon; leave it out"))
             del kept[name]
     given = kept.get(_GATES)
@@ -39,3 +35,10 @@ def without_unfollowed(fields: Mapping[str, object], unread: Callable[[Fault], N
             unread(Fault(f"$.{_GATES}.{name}", "is true, which nothing here acts upon; leave it out"))
         kept[_GATES] = {name: is_on for name, is_on in gates.items() if name not in left}
     return kept
+
+
+@functools.cache
+def _whole() -> Mapping[str, tuple[object, ...]]:
+    """Fields of a document to values that nothing here follows."""
+    fields = [one for one in attrs.fields(KubeletConfig) if UNFOLLOWED in one.metadata]
+    return {wire_of(one.metadata).key or camel(one.name): one.metadata[UNFOLLOWED] for one in fields}

@@ -185,7 +185,8 @@ class PodLives(Group):
         run, unless `rules` say so (`stays_ended`).
 
         Raises:
-            ConfigurationError: It has no uid, no name or no container, or two containers of one name.
+            ConfigurationError: It has no uid, no name or no container, or one that is no such, or two
+                containers of one name.
         """
         require_sound(pod)
         unix_s = self._now().unix_s

@@ -52,8 +52,9 @@ def admit(snapshot: Snapshot, asked: Pod | Workload, /) -> Placed | Refusal | No
         ProviderError: An allocator raised, or answered with nonsense.
         HintError: An allocator's hints are none, or name absent nodes.
         ConfigurationError: Something else than a snapshot and a pod or workload
-            came, a workload has no claims, or a pod made by hand has no container
-            or two of one name.
+            came, a workload has no claims or no key, or a pod made by hand has no
+            container, two of one name, or no uid: the next one without would be
+            taken for it.
 
     Source: kubelet v1.32 ``cm/topologymanager/scope_*.go``.
     """

@@ -135,7 +135,7 @@ def with_claims(asked: Workload, /) -> Workload:
     One without any stands for what was taken over before anybody told of its claims.
 
     Raises:
-        ConfigurationError: It has none, or it is no workload.
+        ConfigurationError: It has none, or no key, or it is no workload.
     """
     if asked.__class__ is not Workload:
         raise wrong("what is admitted", asked, "a Pod or a Workload; Pod.from_manifest reads a manifest")
@@ -143,6 +143,11 @@ def with_claims(asked: Workload, /) -> Workload:
         raise ConfigurationError(
             f"workload {asked.key!r} has no claims: give one for each member, "
             "with empty amounts where a member asks for nothing"
+        )
+    if not asked.key:
+        raise ConfigurationError(
+            f"the workload of {asked.claims[0].owner.member!r} has no key; "
+            "give one of its own, or the next one without would be taken for it"
         )
     return asked
 

@@ -28,7 +28,7 @@ def workload_of(pod: Pod, /) -> Workload:
     sidecar, which never ends, lends nothing.
 
     Raises:
-        ConfigurationError: The pod has no container.
+        ConfigurationError: The pod has no container, or no uid.
 
     Source: kubelet ``cm/cpumanager/policy_static.go`` and
     ``cm/memorymanager/policy_static.go``.
@@ -46,6 +46,11 @@ def workload_of(pod: Pod, /) -> Workload:
 def _workload_of(pod: Pod) -> Workload:
     if not pod.containers:
         raise ConfigurationError(f"pod {pod.full_name} has no containers; a pod runs at least one")
+    if not pod.uid:
+        raise ConfigurationError(
+            f"pod {pod.full_name} has no uid; give it one of its own, or the next one without "
+            "would be taken for it"
+        )
     exclusive, uid, settings = pod.qos is _GUARANTEED, pod.uid, pod.annotations
     claims: list[Claim] = []
     ended: tuple[str, ...] = ()

@@ -42,6 +42,8 @@ class DesiredWorldWriter(Passing):
         self._desired = desired
         self._on_known = on_known
         self._told: dict[str, Populated] = {}
+        self._due: dict[str, None] = {}
+        self._failed: dict[str, None] = {}
         # The group that the manager is a member of makes its pass, and so may whoever waits for mounts.
         self._lock = threading.Lock()
         self._watches = (pods.watch(wake), populated.watch(wake))
@@ -50,20 +52,24 @@ class DesiredWorldWriter(Passing):
     @override
     def has_work(self) -> bool:
         """Whether a desired pod, or what was resolved of it, is another."""
-        return any(map(len, self._watches))
+        return bool(self._due) or any(map(len, self._watches))
 
     @override
     def begin_pass(self) -> None:
-        """Add and take away uses."""
+        """Add and take away uses; what could not be told in the last pass is tried in this one."""
         with self._lock:
-            uids: dict[str, object] = {}
+            self._due.update(self._failed)
+            self._failed.clear()
             for watch in self._watches:
-                uids.update(watch.take())
-            for uid in uids:
+                self._due.update(dict.fromkeys(watch.take()))
+            while self._due:
+                uid = next(iter(self._due))  # leaves only when it is done with: Ctrl-C forgets nobody
                 try:
                     self._derive(uid)
                 except Exception:  # noqa: BLE001 - one pod's fault must not stop the others
                     _log.exception("what pod %s wants of its volumes could not be told", uid)
+                    self._failed[uid] = None
+                del self._due[uid]
 
     @override
     def end_pass(self, _error: Exception | None, /) -> Summary:
@@ -93,11 +99,11 @@ class DesiredWorldWriter(Passing):
             self._desired.alter(spec.id, _with_use(spec, use), by=_ME)
         for key in [key for key in was if key not in now]:
             self._desired.alter(key, _without_use(uid), by=_ME)
+        self._on_known(uid)
         if after is None:
             del self._told[uid]
         else:
             self._told[uid] = after
-        self._on_known(uid)
 
 
 def _by_id(populated: Populated | None) -> Mapping[VolumeId, tuple[VolumeSpec, Use]]:

@@ -59,6 +59,8 @@ _KEPT_BY_BIND: Final = _FLAGS["bind"] | 16384
 _FORBIDS: Final = _FLAGS["nosuid"] | _FLAGS["nodev"] | _FLAGS["noexec"]
 """These are the same bits to mount(2) and to statvfs(3)."""
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
+_LONGEST_S: Final = 1e6
+"""Of one wait; poll(2) knows milliseconds in 31 bits."""
 
 
 @typed_methods
@@ -173,11 +175,12 @@ class LinuxMountTable:
         """Every mount."""
         return parse_mountinfo(read_mountinfo(self._path))
 
+    @typed
     def wait(self, timeout_s: float, /) -> bool:
-        """Block until something was mounted or unmounted."""
+        """Block until something was mounted or unmounted, or for `timeout_s`, some days at most."""
         poll = select.poll()
         poll.register(self._file, select.POLLPRI | select.POLLERR)
-        return bool(poll.poll(timeout_s * 1000))
+        return bool(poll.poll(min(timeout_s, _LONGEST_S) * 1000))
 
     def close(self) -> None:
         """Stop watching."""

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from nodealloc._arguments import check, wrong
+from nodealloc._descriptors import let_go
 from nodealloc._typed import typed, typed_methods
 from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 from nodealloc.volumes._removal import mount_id, remove_at, remove_empty
@@ -88,7 +89,7 @@ class SafeRoot:
         try:
             yield fd
         finally:
-            os.close(fd)
+            let_go(fd)
 
     def _walk(self, path: str, create_mode: int | None) -> int:
         for _ in range(_TRIES if create_mode is not None else 0):
@@ -102,12 +103,12 @@ class SafeRoot:
         fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for at, name in enumerate(names):
             mode = None if create_mode is None else create_mode if at == len(names) - 1 else 0o750
+            outer = fd
             try:
                 with naming(path):
-                    inner = _step(fd, name, path, mode)
+                    fd = _step(outer, name, path, mode)
             finally:
-                os.close(fd)
-            fd = inner
+                let_go(outer)
         return fd
 
     @contextlib.contextmanager
@@ -127,7 +128,7 @@ class SafeRoot:
                     raise OutsideRootError(path, f"{name!r} is a symbolic link")
                 yield fd
             finally:
-                os.close(fd)
+                let_go(fd)
 
     def make_directory(self, path: str, /, *, mode: int = 0o750) -> None:
         """Make a directory and those above it; one that is there, or a mount on it, keeps its mode."""
@@ -166,13 +167,13 @@ class SafeRoot:
             for at, name in enumerate(names, 1):
                 with naming(path):
                     inner = _step(fd, name, path, None)
-                os.close(fd)
-                fd = inner
+                outer, fd = fd, inner
+                let_go(outer)
                 if mount_id(fd) != mount:
                     raise MountedHereError(["/".join([top, *names[:at]])])
             yield fd
         finally:
-            os.close(fd)
+            let_go(fd)
 
     def list_unmounted(self, top: str, /, *names: str) -> Sequence[str]:
         """Names in such a directory, sorted; empty for an absent one. Raises as `open_unmounted`."""
@@ -203,7 +204,7 @@ class SafeRoot:
             try:
                 return mount_id(fd) != mount_id(parent)
             finally:
-                os.close(fd)
+                let_go(fd)
 
     def remove_directory(self, path: str, /) -> None:
         """Remove one empty directory; an absent one is no error. Raises `OSError`, `MountedHereError`."""
@@ -288,7 +289,7 @@ def _step(fd: int, name: str, path: str, mode: int | None) -> int:
         if mode is not None and not _is_ready(inner):
             os.chmod(f"/proc/self/fd/{inner}", mode)  # noqa: PTH101 - a descriptor
     except BaseException:
-        os.close(inner)
+        let_go(inner)
         raise
     return inner
 
@@ -310,4 +311,4 @@ def _readable(fd: int) -> Generator[int]:
     try:
         yield readable
     finally:
-        os.close(readable)
+        let_go(readable)

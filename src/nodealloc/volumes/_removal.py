@@ -6,6 +6,7 @@ import errno
 import os
 from typing import Final, NamedTuple
 
+from nodealloc._descriptors import let_go
 from nodealloc.volumes._errors import MountedHereError, OutsideRootError
 
 __all__ = ["mount_id", "remove_at", "remove_empty"]
@@ -63,7 +64,7 @@ def mount_id(fd: int, /) -> int:
     try:
         text = os.read(info, _FDINFO_BYTES)
     finally:
-        os.close(info)
+        let_go(info)
     _, found, rest = text.partition(b"mnt_id:")
     if not found:
         raise OSError(errno.ENOSYS, "this kernel tells no mount ids in /proc/self/fdinfo")
@@ -111,7 +112,7 @@ class _TreeWalk:
         except OSError as error:
             raise _named(error, self._where(name)) from error
         finally:
-            os.close(look)
+            let_go(look)
         self.close()
         self._here = fd
         return True
@@ -135,8 +136,8 @@ class _TreeWalk:
     def close(self) -> None:
         """Stand nowhere."""
         if self._here >= 0:
-            os.close(self._here)
-            self._here = -1
+            here, self._here = self._here, -1
+            let_go(here)
 
     def _leave(self, level: _Level) -> None:
         fd = os.open("..", _OPEN, dir_fd=self._here)

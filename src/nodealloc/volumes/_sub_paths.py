@@ -8,6 +8,7 @@ import stat
 from collections.abc import Generator
 from typing import Final
 
+from nodealloc._descriptors import let_go
 from nodealloc._typed import typed
 from nodealloc.volumes._errors import OutsideRootError
 from nodealloc.volumes._paths import DEAD, SafeRoot, naming
@@ -134,15 +135,15 @@ def _inside(folder: str, path: str) -> Generator[int]:
             for name in real[len(base) :].split("/"):
                 if name:
                     inner = _step(fd, name, mode, whole)
-                    os.close(fd)
-                    fd = inner
+                    outer, fd = fd, inner
+                    let_go(outer)
         except BaseException:
-            os.close(fd)
+            let_go(fd)
             raise
     try:
         yield fd
     finally:
-        os.close(fd)
+        let_go(fd)
 
 
 def _step(fd: int, name: str, mode: int, whole: str) -> int:
@@ -155,7 +156,7 @@ def _step(fd: int, name: str, mode: int, whole: str) -> int:
     try:
         _make_ready(inner, name, mode, whole)
     except BaseException:
-        os.close(inner)
+        let_go(inner)
         raise
     return inner
 

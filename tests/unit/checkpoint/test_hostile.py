@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from nodealloc.checkpoint import (
     Checkpoint,
+    Files,
     FileStore,
     Formats,
     JsonCheckpoint,
@@ -376,3 +378,28 @@ def test_a_file_that_cannot_be_replaced_is_named_the_same_each_time(tmp_path: Pa
                 assert refused.value.path == str(tmp_path / "store" / "row.1")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.skipif("sys.platform != 'linux'")
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFCHR])
+def test_what_is_no_file_is_not_opened(tmp_path: Path, kind: int) -> None:
+    """That of a device may do what the device is for, that of a pipe lets its writer go on."""
+    opened: list[str] = []
+
+    class Watching(Files):
+        """Notes what is opened for more than to look."""
+
+        @override
+        def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
+            """Open."""
+            if not flags & os.O_PATH:
+                opened.append(path)
+            return super().open(path, flags, mode, dir_fd=dir_fd)
+
+    if kind == stat.S_IFCHR and os.geteuid() != 0:
+        pytest.skip("only root makes devices")
+    os.mknod(tmp_path / "row.1", kind | 0o600, os.makedev(1, 5))
+    with FileStore(tmp_path, FORMATS, files=Watching()) as store:
+        (damage,) = store.read().damaged
+    assert (damage.key, damage.reason) == ("row.1", "unreadable: no regular file")
+    assert "row.1" not in opened

@@ -141,3 +141,23 @@ def test_none_is_no_value_and_takes_none_away() -> None:
     with pytest.raises(ConfigurationError, match="None is no value for 'db'"):
         world.put("db", None)
     assert (world.get("db"), dict(watch.take())) == (2, {})
+
+
+def test_a_listing_without_a_value_is_refused_whole() -> None:
+    """It had been a `KeyError` in the middle for an absent key, with others written and nobody told."""
+    world: World[str, int] = World("w")
+    world.put("a", 1)
+    before = world.generation
+    with pytest.raises(ConfigurationError, match="w: None is no value for 'b'; leave the key out"):
+        world.replace({"a": 2, "b": None})  # type: ignore[dict-item]
+    assert (dict(world.snapshot().items())["a"].value, world.generation) == (1, before)
+
+
+def test_a_remembered_world_takes_no_listing() -> None:
+    """One engine alone writes it, or what it says is not durable."""
+    world: World[str, int] = World("w")
+    write = world.remembered_by("engine")
+    write("a", 1, "engine")
+    with pytest.raises(ConfigurationError, match="w is remembered by engine, which alone writes it"):
+        world.replace({"b": 1})
+    assert world.get("a") == 1

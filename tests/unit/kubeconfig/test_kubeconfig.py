@@ -99,6 +99,17 @@ def test_what_is_empty_has_the_kubelets_default_too(tmp_path: Path) -> None:
     assert config(tmp_path, resolvConf="").resolv_conf == ""
 
 
+@pytest.mark.parametrize("nothing", ["0", "0m", "0h0m0s", "0.0s", ".0ms", "0.1ns"])
+def test_no_time_is_the_default_however_it_is_written(nothing: str) -> None:
+    """`runtimeRequestTimeout: "0"` had every call of the runtime run out of time at once."""
+    empty: dict[str, object] = {
+        **dict.fromkeys(("fileCheckFrequency", "httpCheckFrequency", "syncFrequency"), nothing),
+        **dict.fromkeys(("runtimeRequestTimeout", "cpuManagerReconcilePeriod"), nothing),
+    }
+    assert kubelet_config(empty) == kubelet_config({})
+    assert kubelet_config({"cpuCFSQuotaPeriod": nothing}).cpu_cfs_quota_period_s < 1e-9
+
+
 @pytest.mark.parametrize(
     ("gates", "words"),
     [
@@ -344,6 +355,14 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     """A number without a unit is none."""
     with pytest.raises(ValueError, match="is no duration"):
         duration_s(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "h", "2562048h", "153722868m", "1h9223372036s"])
+def test_what_go_cannot_count_is_no_duration(text: str) -> None:
+    """It was taken, the longest of them for one without an end."""
+    with pytest.raises(ValueError, match="longer than any duration; write 2562047h at most"):
+        duration_s(text)
+    assert duration_s("2562047h") == 2562047 * 3600
 
 
 def test_a_reservation_is_taken_off_what_is_given_out(tmp_path: Path) -> None:

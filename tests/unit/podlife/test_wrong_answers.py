@@ -88,6 +88,15 @@ def test_a_runtime_gives_what_it_made_an_id(
         (lambda one: attrs.evolve(one, containers=(Container(name="", image="b"),)), "without a name"),
         (lambda one: attrs.evolve(one, uid="../../etc"), "would lead a path elsewhere"),
         (lambda one: attrs.evolve(one, containers=(Container(name="a/b", image="b"),)), "lead a path"),
+        (lambda one: attrs.evolve(one, uid="a\nb"), r"'a\\nb' is no uid; use up to 128 letters"),
+        (lambda one: attrs.evolve(one, uid="x" * 300), "'x{80}' is no uid; use up to 128 letters"),
+        (lambda one: attrs.evolve(one, uid="\udcff"), r"'\\udcff' is no uid"),
+        (lambda one: attrs.evolve(one, name="a\nb"), r"'a\\nb' is no name; use up to 253 letters"),
+        (lambda one: attrs.evolve(one, namespace="x" * 254), "'x{80}' is no name"),
+        (
+            lambda one: attrs.evolve(one, containers=(Container(name="\udcff", image="b"),)),
+            r"'\\udcff' is no name",
+        ),
     ],
 )
 def test_a_pod_of_a_program_is_looked_at_as_one_of_a_manifest(

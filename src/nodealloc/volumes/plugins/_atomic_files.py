@@ -18,6 +18,7 @@ import stat
 from collections.abc import Collection, Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc._descriptors import let_go
 from nodealloc.errors import NodeallocError
 from nodealloc.volumes._removal import remove_at
 from nodealloc.volumes.plugins._ownership import give_to_group
@@ -143,8 +144,8 @@ def _write_file(content: int, path: str, file: FileContent, group: int | None) -
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, 0o755, dir_fd=fd)
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-            os.close(fd)
-            fd = inner
+            outer, fd = fd, inner
+            let_go(outer)
             _make_shared(fd, group)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, 0o600, dir_fd=fd), "wb") as out:
@@ -185,8 +186,8 @@ def _make_folders(
                     os.mkdir(part, 0o777, dir_fd=fd)
                     is_new = changed = True
                 inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-                os.close(fd)
-                fd = inner
+                outer, fd = fd, inner
+                let_go(outer)
                 if is_new:
                     _make_shared(fd, group, 0o777)
         finally:
