@@ -9,7 +9,7 @@ import re
 import select
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from pathlib import Path
 
 import attrs
@@ -19,7 +19,7 @@ from nodealloc.cgroups import CgroupFs, CgroupName, Limits, detect, hugepage_nam
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import LinuxResources
 
-__all__ = ["Fence"]
+__all__ = ["Fence", "end_all", "sessions"]
 
 _PASSES = 5
 """Whoever forks while it is being killed is met again in the next pass."""
@@ -156,6 +156,17 @@ class Fence:
             with contextlib.suppress(NodeallocError):
                 alone.remove(place)
 
+    def end_below(self, root: CgroupName, names: Collection[str], /) -> None:
+        """End all in the cgroups of some containers, wherever below a root they are."""
+        if self.driver is None or not self.confines:
+            return
+        for one in self.driver.children(root):
+            if one.parts[-1] in names:
+                self.driver.kill(one)
+                self.driver.remove(one)
+            else:
+                self.end_below(one, names)
+
     def end_parts(self, name: str, /) -> None:
         """End what runs in parts of a cgroup whose makers have died, such as a killed agent's commands."""
         if self.driver is None or not self._holds(name):
@@ -204,16 +215,26 @@ def _wait(descriptors: set[int], until: float) -> None:
             descriptors.discard(one)
 
 
+def sessions(pids: Collection[int], /) -> frozenset[int]:
+    """All live processes of the sessions that some processes are in."""
+    fields = [stat_fields(one) for one in pids]
+    return _in_sessions({int(one[_SESSION]) for one in fields if one})
+
+
 def _session(pid: int, ticks: int) -> frozenset[int]:
     """Live processes of a session; none where its number is another's by now."""
     leader = stat_fields(pid)
     if leader and ticks >= 0 and int(leader[_START]) != ticks:
         return frozenset()
+    return _in_sessions({pid})
+
+
+def _in_sessions(leaders: Collection[int]) -> frozenset[int]:
     found: set[int] = set()
     for entry in os.listdir("/proc"):  # noqa: PTH208 - Path objects for each process cost more than all else
         if entry.isdigit():
             fields = stat_fields(int(entry))
-            if fields and fields[0] not in "ZX" and int(fields[_SESSION]) == pid:
+            if fields and fields[0] not in "ZX" and int(fields[_SESSION]) in leaders:
                 found.add(int(entry))
     return frozenset(found)
 

@@ -18,6 +18,7 @@ from examples.processes import _commands as commands
 from examples.processes._fence import Fence
 from examples.processes._kept import Box, Files, Made, Started, boot_id, start_ticks, variables
 from examples.processes._line import KeeperLine
+from examples.processes._marks import end_strays, mark
 from examples.processes._table import Run, Table
 from nodealloc.cgroups import CgroupName
 from nodealloc.dsw_asw import Cancel
@@ -63,7 +64,7 @@ class ProcessRuntime:
         tree: Where cgroups are mounted, or a directory that stands in for them.
 
     Raises:
-        RuntimeUnavailableError: No keeper can be started there.
+        RuntimeUnavailableError: No keeper can be started there, or what has no record does not end.
         OSError: The folder cannot be made.
     """
 
@@ -81,6 +82,11 @@ class ProcessRuntime:
         # Listened to first and read afterwards, so that no end falls in between.
         self._line = KeeperLine(self._files.folder, tree, cgroup, table.note, table.read)
         table.read()
+        try:
+            end_strays(table, self._fence, self._root)
+        except BaseException:
+            self._line.close()
+            raise
         for run in list(table.runs.values()):
             if run.state is RunState.RUNNING:
                 with contextlib.suppress(OSError, NodeallocError):  # they end with their container at last
@@ -347,7 +353,7 @@ class ProcessRuntime:
             annotations=dict(config.annotations),
             cgroup=CgroupName.parse(box.parent).child(made).path(),
             argv=[*config.command, *config.args],
-            env={**path, **mounts, **config.env},
+            env={**path, **mounts, **config.env, **mark(self._files.folder, made)},
             folder=config.working_dir,
             user=config.security.user,
             group=config.security.group,

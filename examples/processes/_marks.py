@@ -1,0 +1,114 @@
+"""Whose a process is by its environment: finds what runs also where nothing on disk tells of it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from examples.processes._fence import Fence, end_all, sessions
+from examples.processes._table import Table
+from nodealloc.cgroups import CgroupName
+from nodealloc.runtime import RuntimeUnavailableError
+
+__all__ = ["end_strays", "mark"]
+
+_log = logging.getLogger("examples.processes")
+
+_CONTAINER: Final = "NODEALLOC_CONTAINER"
+"""Variable of a container's processes and of commands in it: the folder of its files."""
+
+
+@attrs.frozen
+class _Marked:
+    """A live process of a container.
+
+    Attributes:
+        pid: Its number.
+        container: Id of its container.
+    """
+
+    pid: int
+    container: str
+
+
+def mark(folder: Path, container_id: str, /) -> dict[str, str]:
+    """Variables that all processes of a container begin with.
+
+    Args:
+        folder: Of all that is kept.
+        container_id: Whose processes.
+    """
+    return {_CONTAINER: str(folder / "containers" / container_id)}
+
+
+def _marked(folder: Path, /) -> Iterator[_Marked]:
+    """Live processes of all containers of a folder that may be looked at, and did not drop their mark."""
+    within = os.fsencode(folder / "containers") + b"/"
+    key = f"{_CONTAINER}=".encode() + within
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - Path objects for each process cost more than all else
+        if not entry.isdigit() or key not in (text := _environment(entry)):
+            continue
+        names = [one.removeprefix(key) for one in text.split(b"\0") if one.startswith(key)]
+        if names:
+            yield _Marked(int(entry), os.fsdecode(names[0]))
+
+
+def end_strays(table: Table, fence: Fence, root: CgroupName, /) -> None:
+    """End what runs of containers that have no record of it: their pods would run a second time beside it.
+
+    Args:
+        table: All that is known.
+        fence: How processes are held together.
+        root: Cgroup of all containers.
+
+    Raises:
+        RuntimeUnavailableError: Some of it does not end.
+    """
+    folder = table.files.folder
+    found: dict[str, list[int]] = {}
+    for one in _marked(folder):
+        found.setdefault(one.container, []).append(one.pid)
+    known = set(table.files.names("containers"))
+    strays = {name: pids for name, pids in found.items() if name not in known or _is_over(table, name)}
+    if not strays:
+        return
+    for name, pids in strays.items():
+        where = folder / "containers" / name
+        numbers = ", ".join(map(str, sorted(pids)))
+        _log.warning("%s has no record of a container that runs: process %s is ended", where, numbers)
+    left = _end_marked(folder, lambda one: one.container in strays)
+    fence.end_below(root, strays.keys())
+    if doubled := left & {pid for name in strays.keys() - known for pid in strays[name]}:
+        numbers = ", ".join(map(str, sorted(doubled)))
+        words = f"process {numbers} of containers that {folder} does not know does not end by SIGKILL; end it"
+        raise RuntimeUnavailableError("keeper", words)
+
+
+def _is_over(table: Table, name: str) -> bool:
+    """Whether a container that is known does not run by its record, as it is now."""
+    table.note(name)
+    run = table.runs.get(name)
+    return run is not None and not run.odd and (run.started is None or run.ended is not None)
+
+
+def _end_marked(folder: Path, is_meant: Callable[[_Marked], bool]) -> frozenset[int]:
+    """SIGKILL to marked processes, and to all in their sessions; who is still there shortly after."""
+
+    def read() -> frozenset[int]:
+        found = {one.pid for one in _marked(folder) if is_meant(one)}
+        # A session is begun by one process, and only what that one starts is in it.
+        return frozenset(found) | sessions(found) if found else frozenset()
+
+    return end_all(read)
+
+
+def _environment(pid: str) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path("/proc", pid, "environ").read_bytes()
+    return b""
