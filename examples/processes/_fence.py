@@ -14,12 +14,12 @@ from pathlib import Path
 
 import attrs
 
-from examples.processes._kept import stat_fields
+from examples.processes._kept import Started, boot_id, start_ticks, stat_fields
 from nodealloc.cgroups import CgroupFs, CgroupName, Limits, detect, hugepage_name
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import LinuxResources
 
-__all__ = ["Fence", "end_all", "sessions"]
+__all__ = ["Fence", "end_all", "send", "sessions"]
 
 _PASSES = 5
 """Whoever forks while it is being killed is met again in the next pass."""
@@ -203,6 +203,21 @@ def end_all(read: Callable[[], frozenset[int]], /) -> frozenset[int]:
                     signal.pidfd_send_signal(held[pid], signal.SIGKILL)
             _wait(set(held.values()), until)
     return read()
+
+
+def send(started: Started, number: signal.Signals, /) -> None:
+    """A signal to that very process, and to nobody who has its number by now."""
+    try:
+        held = os.pidfd_open(started.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if start_ticks(started.pid) == started.ticks and started.boot == boot_id():
+            signal.pidfd_send_signal(held, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(held)
 
 
 def _wait(descriptors: set[int], until: float) -> None:

@@ -16,10 +16,12 @@ from examples.processes._table import Table
 from nodealloc.cgroups import CgroupName
 from nodealloc.runtime import RuntimeUnavailableError
 
-__all__ = ["end_strays", "mark"]
+__all__ = ["COMMAND", "end_commands", "end_strays", "mark"]
 
 _log = logging.getLogger("examples.processes")
 
+COMMAND: Final = "NODEALLOC_COMMAND"
+"""Variable of a command that runs in a container, and of all that it starts: pid of the command."""
 _CONTAINER: Final = "NODEALLOC_CONTAINER"
 """Variable of a container's processes and of commands in it: the folder of its files."""
 
@@ -31,10 +33,12 @@ class _Marked:
     Attributes:
         pid: Its number.
         container: Id of its container.
+        command: Pid of the command that started it, or that it is; 0 where it is none's.
     """
 
     pid: int
     container: str
+    command: int
 
 
 def mark(folder: Path, container_id: str, /) -> dict[str, str]:
@@ -50,13 +54,16 @@ def mark(folder: Path, container_id: str, /) -> dict[str, str]:
 def _marked(folder: Path, /) -> Iterator[_Marked]:
     """Live processes of all containers of a folder that may be looked at, and did not drop their mark."""
     within = os.fsencode(folder / "containers") + b"/"
-    key = f"{_CONTAINER}=".encode() + within
+    key, command = f"{_CONTAINER}=".encode() + within, f"{COMMAND}=".encode()
     for entry in os.listdir("/proc"):  # noqa: PTH208 - Path objects for each process cost more than all else
         if not entry.isdigit() or key not in (text := _environment(entry)):
             continue
-        names = [one.removeprefix(key) for one in text.split(b"\0") if one.startswith(key)]
+        words = text.split(b"\0")
+        names = [one.removeprefix(key) for one in words if one.startswith(key)]
+        numbers = [one.removeprefix(command) for one in words if one.startswith(command)]
         if names:
-            yield _Marked(int(entry), os.fsdecode(names[0]))
+            number = int(numbers[0]) if numbers and numbers[0].isdigit() else 0
+            yield _Marked(int(entry), os.fsdecode(names[0]), number)
 
 
 def end_strays(table: Table, fence: Fence, root: CgroupName, /) -> None:
@@ -88,6 +95,16 @@ def end_strays(table: Table, fence: Fence, root: CgroupName, /) -> None:
         numbers = ", ".join(map(str, sorted(doubled)))
         words = f"process {numbers} of containers that {folder} does not know does not end by SIGKILL; end it"
         raise RuntimeUnavailableError("keeper", words)
+
+
+def end_commands(folder: Path, /) -> None:
+    """End commands that run in containers, with all that they started: who asked for them was killed.
+
+    What a command left behind as it ended is its container's, and goes on.
+    """
+    running = {(one.container, one.command) for one in _marked(folder) if one.pid == one.command}
+    if running:
+        _end_marked(folder, lambda one: (one.container, one.command) in running)
 
 
 def _is_over(table: Table, name: str) -> bool:
