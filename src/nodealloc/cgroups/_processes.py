@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -20,6 +21,9 @@ __all__ = ["Held", "describe", "end"]
 
 _AT_ONCE: Final = 256
 """Processes that are held at a time, each with a descriptor."""
+_SPARE: Final = 8
+"""Descriptors that are left for others where no more can be had."""
+_TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def describe(pid: int, /) -> Process:
@@ -39,16 +43,34 @@ class Held:
     process: the number was not given away meanwhile.
 
     Args:
-        pids: Who to hold, the lowest 256: reading who is there takes descriptors
-            as well. What is below 1, of another namespace, or has ended is left out.
+        pids: Who to hold, the lowest 256, or fewer where few files may be open: reading who
+            is there takes descriptors as well. What is below 1, of another namespace, or
+            has ended is left out.
+
+    Attributes:
+        looked: How many of the lowest were looked at: all others are not held.
     """
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._descriptors: dict[int, int] = {}
-        for pid in sorted(pids)[:_AT_ONCE]:
+        self.looked = 0
+        lowest = sorted(pids)[:_AT_ONCE]
+        for pid in lowest:
             if pid > 0:
-                with contextlib.suppress(OSError):
+                try:
                     self._descriptors[pid] = os.pidfd_open(pid)
+                except OSError as error:
+                    if error.errno in _TOO_MANY:
+                        self._make_room(lowest)
+                        return
+            self.looked += 1
+
+    def _make_room(self, lowest: list[int]) -> None:
+        """Let go of half of them, and of a few at least, so that others may open files."""
+        for _ in range(min(len(self._descriptors), max(len(self._descriptors) // 2, _SPARE))):
+            pid, descriptor = self._descriptors.popitem()
+            os.close(descriptor)
+            self.looked = lowest.index(pid)
 
     def __enter__(self) -> Self:
         """The processes, held until the end of the block."""
@@ -81,9 +103,15 @@ class Held:
 
 
 def end(read: Callable[[], frozenset[int]], /) -> None:
-    """Send SIGKILL to all that `read`, who is in a cgroup now, names before and after they are held."""
+    """Send SIGKILL to all that `read`, who is in a cgroup now, names before and after they are held.
+
+    Raises:
+        OSError: None of them can be held, as where too many files are open.
+    """
     rest = sorted(read())
     while rest:
         with Held(rest) as held:
+            if not held.looked:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             held.end(read())
-        rest = rest[_AT_ONCE:]
+            rest = rest[held.looked :]
