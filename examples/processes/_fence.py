@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -24,6 +25,9 @@ __all__ = ["Fence", "end_all", "send", "sessions"]
 _PASSES = 5
 """Whoever forks while it is being killed is met again in the next pass."""
 _PATIENCE_S = 2.0
+_SPARE = 8
+"""Descriptors that are left for others while processes are held by theirs."""
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _PART = re.compile(r"command-\d+-\d+")
 _NUMBERS = itertools.count()
 _SESSION, _START = 3, 19
@@ -163,7 +167,8 @@ class Fence:
         for one in self.driver.children(root):
             if one.parts[-1] in names:
                 self.driver.kill(one)
-                self.driver.remove(one)
+                with contextlib.suppress(NodeallocError):  # as where something in it waits for a device
+                    self.driver.remove(one)
             else:
                 self.end_below(one, names)
 
@@ -187,14 +192,11 @@ def _first_hierarchy(driver: CgroupFs) -> CgroupFs:
 
 def end_all(read: Callable[[], frozenset[int]], /) -> frozenset[int]:
     """SIGKILL, by descriptor, to all that `read` names; who is still there shortly after."""
-    until = time.monotonic() + _PATIENCE_S
-    for _ in range(_PASSES):
+    until, passes = time.monotonic() + _PATIENCE_S, 0
+    while passes < _PASSES or time.monotonic() < until:
+        passes += 1
         with contextlib.ExitStack() as stack:
-            held: dict[int, int] = {}
-            for pid in read():
-                with contextlib.suppress(OSError):
-                    held[pid] = os.pidfd_open(pid)
-                    stack.callback(os.close, held[pid])
+            held = _hold(read(), stack)
             if not held:
                 return frozenset()
             present = read()  # whoever is named again is who is held
@@ -203,6 +205,29 @@ def end_all(read: Callable[[], frozenset[int]], /) -> frozenset[int]:
                     signal.pidfd_send_signal(held[pid], signal.SIGKILL)
             _wait(set(held.values()), until)
     return read()
+
+
+def _hold(pids: Collection[int], stack: contextlib.ExitStack) -> dict[int, int]:
+    """Descriptors of some processes, as many as leave others a few.
+
+    Raises:
+        OSError: None may be opened.
+    """
+    with contextlib.ExitStack() as spare:
+        for _ in range(_SPARE):
+            spare.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        held: dict[int, int] = {}
+        for pid in pids:
+            try:
+                held[pid] = os.pidfd_open(pid)
+            except OSError as error:
+                if error.errno in _TOO_MANY and not held:
+                    raise
+                if error.errno in _TOO_MANY:
+                    break
+                continue
+            stack.callback(os.close, held[pid])
+    return held
 
 
 def send(started: Started, number: signal.Signals, /) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,9 @@ COMMAND: Final = "NODEALLOC_COMMAND"
 """Variable of a command that runs in a container, and of all that it starts: pid of the command."""
 _CONTAINER: Final = "NODEALLOC_CONTAINER"
 """Variable of a container's processes and of commands in it: the folder of its files."""
+_ID: Final = re.compile(rb"/[0-9a-f]{32}\Z")
+"""How a mark of ours ends, whatever a container does to its own."""
+_MOST_SAID: Final = 5
 
 
 @attrs.frozen
@@ -59,11 +63,11 @@ def _marked(folder: Path, /) -> Iterator[_Marked]:
         if not entry.isdigit() or key not in (text := _environment(entry)):
             continue
         words = text.split(b"\0")
-        names = [one.removeprefix(key) for one in words if one.startswith(key)]
+        names = [one.removeprefix(key).decode() for one in words if one.startswith(key) and _ID.search(one)]
         numbers = [one.removeprefix(command) for one in words if one.startswith(command)]
         if names:
             number = int(numbers[0]) if numbers and numbers[0].isdigit() else 0
-            yield _Marked(int(entry), os.fsdecode(names[0]), number)
+            yield _Marked(int(entry), names[0], number)
 
 
 def end_strays(table: Table, fence: Fence, root: CgroupName, /) -> None:
@@ -87,13 +91,11 @@ def end_strays(table: Table, fence: Fence, root: CgroupName, /) -> None:
         return
     for name, pids in strays.items():
         where = folder / "containers" / name
-        numbers = ", ".join(map(str, sorted(pids)))
-        _log.warning("%s has no record of a container that runs: process %s is ended", where, numbers)
-    left = _end_marked(folder, lambda one: one.container in strays)
+        _log.warning("%s has no record of a container that runs; it is ended: %s", where, _numbers(pids))
     fence.end_below(root, strays.keys())
+    left = _end_marked(folder, lambda one: one.container in strays)
     if doubled := left & {pid for name in strays.keys() - known for pid in strays[name]}:
-        numbers = ", ".join(map(str, sorted(doubled)))
-        words = f"process {numbers} of containers that {folder} does not know does not end by SIGKILL; end it"
+        words = f"{folder} does not know whose {_numbers(doubled)} is, which SIGKILL does not end; end it"
         raise RuntimeUnavailableError("keeper", words)
 
 
@@ -123,6 +125,12 @@ def _end_marked(folder: Path, is_meant: Callable[[_Marked], bool]) -> frozenset[
         return frozenset(found) | sessions(found) if found else frozenset()
 
     return end_all(read)
+
+
+def _numbers(pids: Collection[int]) -> str:
+    """The lowest of them: there may be thousands."""
+    more = f" and {len(pids) - _MOST_SAID} more" if len(pids) > _MOST_SAID else ""
+    return f"process {', '.join(map(str, sorted(pids)[:_MOST_SAID]))}{more}"
 
 
 def _environment(pid: str) -> bytes:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import shutil
 import signal
+from pathlib import Path
 
 import attrs
 import pytest
 
-from examples.processes._kept import start_ticks
+from examples.processes._kept import start_ticks, stat_fields
 from nodealloc.runtime import RunState
 from tests.real.processes import NUMBERS, Node, app, node, process, report, runs, started, until
 from tests.real.test_processes_keeper import keepers
@@ -68,3 +70,29 @@ def test_what_nobody_knows_any_more_is_ended(
     assert report(other.open[0], elsewhere).record.state is RunState.RUNNING
     other.open[0].stop_container(elsewhere, 0.0)
     other.open[0].close()
+
+
+def test_what_nobody_knows_is_ended_though_few_files_may_be_open(node: Node) -> None:
+    """Each process is held by a descriptor while it is ended: as many as can be had at a time."""
+    runtime = node.runtime()
+    words = sleeps()
+    made = started(runtime, app("sh", "-c", f"for n in $(seq 60); do {words} & done; wait"))
+    until(lambda: len(within(process(node, made))) == 61)
+    pid = process(node, made)
+    forgotten(node, is_keeper_killed=True)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unused = [one for one in range(4096) if not Path(f"/proc/self/fd/{one}").exists()]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (unused[40], before[1]))
+    try:
+        node.runtime()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert within(pid) == frozenset()
+
+
+def within(leader: int) -> frozenset[int]:
+    """Live processes of a session."""
+    found = {int(one.name): stat_fields(int(one.name)) for one in Path("/proc").glob("[0-9]*")}
+    return frozenset(
+        pid for pid, one in found.items() if one and one[0] not in "ZX" and int(one[3]) == leader
+    )
