@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from nodealloc._procfs import stat_of
 from nodealloc.cgroups._errors import Process
@@ -22,8 +22,10 @@ __all__ = ["Held", "describe", "end"]
 _AT_ONCE: Final = 256
 """Processes that are held at a time, each with a descriptor."""
 _SPARE: Final = 8
-"""Descriptors that are left for others where no more can be had."""
 _TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 def describe(pid: int, /) -> Process:
@@ -43,34 +45,26 @@ class Held:
     process: the number was not given away meanwhile.
 
     Args:
-        pids: Who to hold, the lowest 256, or fewer where few files may be open: reading who
-            is there takes descriptors as well. What is below 1, of another namespace, or
-            has ended is left out.
+        pids: Who to hold, the lowest 256, or fewer where few files may be open. What is
+            below 1, of another namespace, or has ended is left out.
+        spare: Descriptors to leave for others: reading who is there takes some as well.
 
     Attributes:
         looked: How many of the lowest were looked at: all others are not held.
     """
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    def __init__(self, pids: Iterable[int], *, spare: int = _SPARE) -> None:
         self._descriptors: dict[int, int] = {}
         self.looked = 0
-        lowest = sorted(pids)[:_AT_ONCE]
-        for pid in lowest:
-            if pid > 0:
-                try:
-                    self._descriptors[pid] = os.pidfd_open(pid)
-                except OSError as error:
-                    if error.errno in _TOO_MANY:
-                        self._make_room(lowest)
-                        return
-            self.looked += 1
-
-    def _make_room(self, lowest: list[int]) -> None:
-        """Let go of half of them, and of a few at least, so that others may open files."""
-        for _ in range(min(len(self._descriptors), max(len(self._descriptors) // 2, _SPARE))):
-            pid, descriptor = self._descriptors.popitem()
-            os.close(descriptor)
-            self.looked = lowest.index(pid)
+        with contextlib.ExitStack() as kept, contextlib.suppress(_FewFilesError):
+            for _ in range(spare // 2):
+                for descriptor in _opened(os.pipe):
+                    kept.callback(os.close, descriptor)
+            for pid in sorted(pids)[:_AT_ONCE]:
+                if pid > 0:
+                    with contextlib.suppress(OSError):
+                        self._descriptors[pid] = _opened(os.pidfd_open, pid)
+                self.looked += 1
 
     def __enter__(self) -> Self:
         """The processes, held until the end of the block."""
@@ -100,6 +94,19 @@ class Held:
             for descriptor, _ in poller.poll(left * 1000):
                 poller.unregister(descriptor)
                 pending.discard(descriptor)
+
+
+class _FewFilesError(Exception):
+    """No more files may be open."""
+
+
+def _opened(call: Callable[_P, _T], *args: _P.args, **words: _P.kwargs) -> _T:
+    try:
+        return call(*args, **words)
+    except OSError as error:
+        if error.errno in _TOO_MANY:
+            raise _FewFilesError from error
+        raise
 
 
 def end(read: Callable[[], frozenset[int]], /) -> None:
