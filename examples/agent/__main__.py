@@ -132,6 +132,11 @@ def main() -> int:
         remedy = "; let it open more of them (ulimit -n)" if is_short else ""
         print(f"agent: {error}{remedy}", file=sys.stderr)
         return 2
+    except RuntimeError as error:
+        if "new thread" not in str(error):
+            raise
+        print(f"agent: {error}; let it have more of them (ulimit -u, TasksMax)", file=sys.stderr)
+        return 2
 
 
 def _left_out(fault: Fault) -> None:

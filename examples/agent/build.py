@@ -45,9 +45,13 @@ def device_plugins_of(root: Path, node: NodeAllocator) -> tuple[DevicePlugins, P
 
 
 def watcher_of(folder: Path, *, below: bool = True) -> Watcher | None:
-    """The kernel tells of changes where its extra is installed; else a look from time to time does."""
+    """The kernel tells of changes where its extra is installed, and it can; else a look now and then does."""
     try:
         return InotifyWatcher(str(folder), below=below)
     except ImportError as error:
-        print(f"{folder} is only looked at from time to time: {error}", flush=True)
-        return None
+        why = str(error)
+    except OSError as error:
+        # The kernel has one word for both limits.
+        why = f"{error}; raise fs.inotify.max_user_instances, or let it open more files (ulimit -n)"
+    print(f"{folder} is only looked at from time to time: {why}", flush=True)
+    return None

@@ -4,7 +4,9 @@ One *keeper* process starts all containers and outlives whoever uses it, as a
 containerd's shims do: it is their parent, and the reaper of what they orphan.
 It records how each ended, also while no agent runs, and leaves when nothing
 runs and nobody is connected. What stands on disk is enough to find everything
-again: pid, start time and boot of each container's process.
+again: pid, start time and boot of each container's process. What runs of one of
+which nothing stands there any more is found by a variable that all its processes
+begin with (`NODEALLOC_CONTAINER`), and ended: its pod would run twice.
 
 A container is a cgroup: all processes in it end with it, also those that left
 their session. Where cgroups are refused, its session takes their place; the

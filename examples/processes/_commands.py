@@ -15,13 +15,14 @@ from typing import IO
 
 from examples.processes._fence import Fence, end_all
 from examples.processes._kept import Made
+from examples.processes._marks import COMMAND
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import CommandResult, CommandTimedOutError, RuntimeRefusedError
 
 __all__ = ["run"]
 
-_GATE = 'read -r _ || exit 125; exec "$@" </dev/null'
-"""Waits for one line, so that the command's first instruction is in the cgroup already."""
+_GATE = f'read -r _ || exit 125; export {COMMAND}=$$; exec "$@" </dev/null'
+"""Waits for one line, so that the command's first instruction is in the cgroup already; then is marked."""
 _MOST_BYTES = 16 << 20
 
 

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
 import select
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from pathlib import Path
 
 import attrs
 
-from examples.processes._kept import stat_fields
+from examples.processes._kept import Started, boot_id, start_ticks, stat_fields
 from nodealloc.cgroups import CgroupFs, CgroupName, Limits, detect, hugepage_name
 from nodealloc.errors import NodeallocError
 from nodealloc.runtime import LinuxResources
 
-__all__ = ["Fence"]
+__all__ = ["Fence", "end_all", "send", "sessions"]
 
 _PASSES = 5
 """Whoever forks while it is being killed is met again in the next pass."""
 _PATIENCE_S = 2.0
+_SPARE = 8
+"""Descriptors that are left for others while processes are held by theirs."""
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _PART = re.compile(r"command-\d+-\d+")
 _NUMBERS = itertools.count()
 _SESSION, _START = 3, 19
@@ -156,6 +160,18 @@ class Fence:
             with contextlib.suppress(NodeallocError):
                 alone.remove(place)
 
+    def end_below(self, root: CgroupName, names: Collection[str], /) -> None:
+        """End all in the cgroups of some containers, wherever below a root they are."""
+        if self.driver is None or not self.confines:
+            return
+        for one in self.driver.children(root):
+            if one.parts[-1] in names:
+                self.driver.kill(one)
+                with contextlib.suppress(NodeallocError):  # as where something in it waits for a device
+                    self.driver.remove(one)
+            else:
+                self.end_below(one, names)
+
     def end_parts(self, name: str, /) -> None:
         """End what runs in parts of a cgroup whose makers have died, such as a killed agent's commands."""
         if self.driver is None or not self._holds(name):
@@ -176,14 +192,11 @@ def _first_hierarchy(driver: CgroupFs) -> CgroupFs:
 
 def end_all(read: Callable[[], frozenset[int]], /) -> frozenset[int]:
     """SIGKILL, by descriptor, to all that `read` names; who is still there shortly after."""
-    until = time.monotonic() + _PATIENCE_S
-    for _ in range(_PASSES):
+    until, passes = time.monotonic() + _PATIENCE_S, 0
+    while passes < _PASSES or time.monotonic() < until:
+        passes += 1
         with contextlib.ExitStack() as stack:
-            held: dict[int, int] = {}
-            for pid in read():
-                with contextlib.suppress(OSError):
-                    held[pid] = os.pidfd_open(pid)
-                    stack.callback(os.close, held[pid])
+            held = _hold(read(), stack)
             if not held:
                 return frozenset()
             present = read()  # whoever is named again is who is held
@@ -192,6 +205,44 @@ def end_all(read: Callable[[], frozenset[int]], /) -> frozenset[int]:
                     signal.pidfd_send_signal(held[pid], signal.SIGKILL)
             _wait(set(held.values()), until)
     return read()
+
+
+def _hold(pids: Collection[int], stack: contextlib.ExitStack) -> dict[int, int]:
+    """Descriptors of some processes, as many as leave others a few.
+
+    Raises:
+        OSError: None may be opened.
+    """
+    with contextlib.ExitStack() as spare:
+        for _ in range(_SPARE):
+            spare.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        held: dict[int, int] = {}
+        for pid in pids:
+            try:
+                held[pid] = os.pidfd_open(pid)
+            except OSError as error:
+                if error.errno in _TOO_MANY and not held:
+                    raise
+                if error.errno in _TOO_MANY:
+                    break
+                continue
+            stack.callback(os.close, held[pid])
+    return held
+
+
+def send(started: Started, number: signal.Signals, /) -> None:
+    """A signal to that very process, and to nobody who has its number by now."""
+    try:
+        held = os.pidfd_open(started.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if start_ticks(started.pid) == started.ticks and started.boot == boot_id():
+            signal.pidfd_send_signal(held, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(held)
 
 
 def _wait(descriptors: set[int], until: float) -> None:
@@ -204,16 +255,26 @@ def _wait(descriptors: set[int], until: float) -> None:
             descriptors.discard(one)
 
 
+def sessions(pids: Collection[int], /) -> frozenset[int]:
+    """All live processes of the sessions that some processes are in."""
+    fields = [stat_fields(one) for one in pids]
+    return _in_sessions({int(one[_SESSION]) for one in fields if one})
+
+
 def _session(pid: int, ticks: int) -> frozenset[int]:
     """Live processes of a session; none where its number is another's by now."""
     leader = stat_fields(pid)
     if leader and ticks >= 0 and int(leader[_START]) != ticks:
         return frozenset()
+    return _in_sessions({pid})
+
+
+def _in_sessions(leaders: Collection[int]) -> frozenset[int]:
     found: set[int] = set()
     for entry in os.listdir("/proc"):  # noqa: PTH208 - Path objects for each process cost more than all else
         if entry.isdigit():
             fields = stat_fields(int(entry))
-            if fields and fields[0] not in "ZX" and int(fields[_SESSION]) == pid:
+            if fields and fields[0] not in "ZX" and int(fields[_SESSION]) in leaders:
                 found.add(int(entry))
     return frozenset(found)
 

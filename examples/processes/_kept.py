@@ -230,6 +230,7 @@ class Files:
         # The process and the thread: an agent, its keeper, and two pulls of one image may write at once.
         aside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
         try:
+            aside.touch(mode=0o600)  # environments are written, with what is secret of them
             aside.write_text(text)
         except OSError:  # as on a full disk: each try has a name of its own
             with contextlib.suppress(OSError):

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from examples.processes import _commands as commands
-from examples.processes._fence import Fence
-from examples.processes._kept import Box, Files, Made, Started, boot_id, start_ticks, variables
+from examples.processes._fence import Fence, send
+from examples.processes._kept import Box, Files, Made, boot_id, variables
 from examples.processes._line import KeeperLine
+from examples.processes._marks import end_commands, end_strays, mark
 from examples.processes._table import Run, Table
 from nodealloc.cgroups import CgroupName
 from nodealloc.dsw_asw import Cancel
@@ -63,7 +64,7 @@ class ProcessRuntime:
         tree: Where cgroups are mounted, or a directory that stands in for them.
 
     Raises:
-        RuntimeUnavailableError: No keeper can be started there.
+        RuntimeUnavailableError: No keeper can be started there, or what has no record does not end.
         OSError: The folder cannot be made.
     """
 
@@ -81,10 +82,11 @@ class ProcessRuntime:
         # Listened to first and read afterwards, so that no end falls in between.
         self._line = KeeperLine(self._files.folder, tree, cgroup, table.note, table.read)
         table.read()
-        for run in list(table.runs.values()):
-            if run.state is RunState.RUNNING:
-                with contextlib.suppress(OSError, NodeallocError):  # they end with their container at last
-                    self._fence.end_parts(run.made.cgroup)
+        try:
+            self._end_left()
+        except BaseException:
+            self._line.close()
+            raise
 
     def __enter__(self) -> Self:
         """The runtime, until the end of the block."""
@@ -93,6 +95,15 @@ class ProcessRuntime:
     def __exit__(self, *_: object) -> None:
         """See `close`."""
         self.close()
+
+    def _end_left(self) -> None:
+        """End what nobody knows of, and commands that an agent asked for which was killed."""
+        end_strays(self._table, self._fence, self._root)
+        end_commands(self._files.folder)
+        for run in list(self._table.runs.values()):
+            if run.state is RunState.RUNNING:
+                with contextlib.suppress(OSError, NodeallocError):  # they end with their container at last
+                    self._fence.end_parts(run.made.cgroup)
 
     def close(self) -> None:
         """Let go; containers run on."""
@@ -232,7 +243,7 @@ class ProcessRuntime:
             if run is None or run.started is None or run.ended is not None:
                 return
         if grace_s > 0:
-            _send(run.started, signal.SIGTERM)
+            send(run.started, signal.SIGTERM)
             with self._changed:
                 self._changed.wait_for(lambda: run.ended is not None, grace_s)
         self._end([run])
@@ -347,7 +358,7 @@ class ProcessRuntime:
             annotations=dict(config.annotations),
             cgroup=CgroupName.parse(box.parent).child(made).path(),
             argv=[*config.command, *config.args],
-            env={**path, **mounts, **config.env},
+            env={**path, **mounts, **config.env, **mark(self._files.folder, made)},
             folder=config.working_dir,
             user=config.security.user,
             group=config.security.group,
@@ -378,18 +389,3 @@ class ProcessRuntime:
             if isinstance(error, NodeallocError) and not isinstance(error, DecodeError):
                 raise
             raise RuntimeRefusedError("processes", "FAILED", str(error)) from error
-
-
-def _send(started: Started, number: signal.Signals) -> None:
-    """A signal to that very process, and to nobody who has its number by now."""
-    try:
-        held = os.pidfd_open(started.pid)
-    except ProcessLookupError:
-        return
-    try:
-        if start_ticks(started.pid) == started.ticks and started.boot == boot_id():
-            signal.pidfd_send_signal(held, number)
-    except ProcessLookupError:
-        pass
-    finally:
-        os.close(held)

@@ -167,6 +167,26 @@ def test_a_place_of_statuses_that_is_none_is_named(tmp_path: Path) -> None:
         assert f"--status {status}: {why}; name a file in a folder that is there" in done.stderr
 
 
+THREADLESS = """
+import sys, threading
+from examples.agent import __main__ as agent
+def none_left(thread):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = none_left
+sys.exit(agent.main())
+"""
+
+
+def test_what_keeps_it_from_starting_threads_is_named(tmp_path: Path) -> None:
+    """A limit of the user's processes or of its service: exit status 2 and no traceback."""
+    words = ("--config", configuration(tmp_path, staticPodPath=str(tmp_path)), "--root", tmp_path / "root")
+    machine = ("--machine", "1 socket x 2 cores, memory=4Gi")
+    command = [sys.executable, "-c", THREADLESS, *map(str, words), *machine]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert "agent: can't start new thread; let it have more of them (ulimit -u, TasksMax)" in done.stderr
+
+
 def test_agents_that_begin_at_once_take_no_cgroup_of_each_other(tmp_path: Path) -> None:
     """Each tries whether it may make one, under the same process id where each has namespaces of its own."""
     tree = Path("/sys/fs/cgroup")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from examples.processes import _commands as commands
 from examples.processes._fence import Fence
 from examples.processes._kept import Files, Made
 from nodealloc.runtime import CommandResult, LinuxResources, RuntimeRefusedError, Security
-from tests.real.processes import Node, app, node, runs, started, until
+from tests.real.processes import NUMBERS, Node, app, node, runs, started, until
 
 __all__ = ["node"]
 
@@ -73,8 +74,8 @@ def test_commands_of_an_agent_that_was_killed_do_not_run_on(node: Node) -> None:
     """Nobody waits for them any more; probes of each agent that was killed piled up in their container."""
     runtime = node.runtime()
     made = started(runtime, app())
-    if not runtime.confines:
-        pytest.skip("only a cgroup tells whose a process is")
+    stays = f"sleep 1096.{os.getpid()}{next(NUMBERS)}"
+    said = runtime.run_command(made, ("sh", "-c", f"setsid {stays} >/dev/null 2>&1 & echo $!"), 10.0)
     words = (str(node.folder), node.cgroup, node.tree, made)
     within = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
     with subprocess.Popen([sys.executable, "-c", ASKS, *words], env=within) as agent:
@@ -84,6 +85,8 @@ def test_commands_of_an_agent_that_was_killed_do_not_run_on(node: Node) -> None:
     later = node.runtime()
     until(lambda: not runs("sleep 1090") and not runs("sleep 1091"))
     assert later.run_command(made, ("true",), 10.0) == CommandResult(code=0)
+    assert runs(stays)  # what a command left behind as it ended is the container's
+    os.kill(int(said.output), signal.SIGKILL)
 
 
 THREADS = """

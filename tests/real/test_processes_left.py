@@ -48,3 +48,12 @@ def test_what_the_disk_refuses_is_refused_in_the_runtimes_words(node: Node, tmp_
     (node.folder / "images").unlink()
     (node.folder / "images").mkdir()
     assert runtime.pull_image("busybox")
+
+
+def test_nobody_else_reads_what_containers_are_given(node: Node) -> None:
+    """Their environments stand on disk, and hold what others on the machine are not to see."""
+    runtime = node.runtime()
+    made = started(runtime, app(env={"PASSWORD": "secret"}))
+    file = node.folder / "containers" / made / "made"
+    assert "secret" in file.read_text()
+    assert oct(file.stat().st_mode & 0o777) == "0o600"

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CgroupFs"]
 
+_KILL_SPARE: Final = 24
+"""Descriptors that are left for signals while it is waited for who gets them."""
 _KILL_PASSES: Final = 5
 """A process that forks while it is being killed is met again in the next pass."""
 
@@ -155,7 +157,7 @@ class CgroupFs:
             if not pids:
                 break
             with_freezer = attempt > 0 or self.layout.unified is None
-            with Held(pids) as held:
+            with Held(pids, spare=_KILL_SPARE) as held:
                 self._kill_once(name, with_freezer=with_freezer)
                 held.wait(self.kill_wait_s / _KILL_PASSES)
         return self._left(name)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from nodealloc._procfs import stat_of
 from nodealloc.cgroups._errors import Process
@@ -20,6 +21,11 @@ __all__ = ["Held", "describe", "end"]
 
 _AT_ONCE: Final = 256
 """Processes that are held at a time, each with a descriptor."""
+_SPARE: Final = 8
+_TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 def describe(pid: int, /) -> Process:
@@ -39,16 +45,26 @@ class Held:
     process: the number was not given away meanwhile.
 
     Args:
-        pids: Who to hold, the lowest 256: reading who is there takes descriptors
-            as well. What is below 1, of another namespace, or has ended is left out.
+        pids: Who to hold, the lowest 256, or fewer where few files may be open. What is
+            below 1, of another namespace, or has ended is left out.
+        spare: Descriptors to leave for others: reading who is there takes some as well.
+
+    Attributes:
+        looked: How many of the lowest were looked at: all others are not held.
     """
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    def __init__(self, pids: Iterable[int], *, spare: int = _SPARE) -> None:
         self._descriptors: dict[int, int] = {}
-        for pid in sorted(pids)[:_AT_ONCE]:
-            if pid > 0:
-                with contextlib.suppress(OSError):
-                    self._descriptors[pid] = os.pidfd_open(pid)
+        self.looked = 0
+        with contextlib.ExitStack() as kept, contextlib.suppress(_FewFilesError):
+            for _ in range(spare // 2):
+                for descriptor in _opened(os.pipe):
+                    kept.callback(os.close, descriptor)
+            for pid in sorted(pids)[:_AT_ONCE]:
+                if pid > 0:
+                    with contextlib.suppress(OSError):
+                        self._descriptors[pid] = _opened(os.pidfd_open, pid)
+                self.looked += 1
 
     def __enter__(self) -> Self:
         """The processes, held until the end of the block."""
@@ -80,10 +96,29 @@ class Held:
                 pending.discard(descriptor)
 
 
+class _FewFilesError(Exception):
+    """No more files may be open."""
+
+
+def _opened(call: Callable[_P, _T], *args: _P.args, **words: _P.kwargs) -> _T:
+    try:
+        return call(*args, **words)
+    except OSError as error:
+        if error.errno in _TOO_MANY:
+            raise _FewFilesError from error
+        raise
+
+
 def end(read: Callable[[], frozenset[int]], /) -> None:
-    """Send SIGKILL to all that `read`, who is in a cgroup now, names before and after they are held."""
+    """Send SIGKILL to all that `read`, who is in a cgroup now, names before and after they are held.
+
+    Raises:
+        OSError: None of them can be held, as where too many files are open.
+    """
     rest = sorted(read())
     while rest:
         with Held(rest) as held:
+            if not held.looked:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             held.end(read())
-        rest = rest[_AT_ONCE:]
+            rest = rest[held.looked :]

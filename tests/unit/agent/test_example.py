@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from examples.agent import build
 from examples.agent.__main__ import _runtime as runtime_of
 from examples.agent.__main__ import _store as store_of
 from examples.agent.__main__ import options, run
@@ -401,3 +404,18 @@ def test_what_another_root_of_cgroups_leaves_behind_is_said(
     assert started("/two") == []
     (said,) = started("/one")
     assert "pods were below /two/kubepods" in said
+
+
+def test_folders_are_looked_at_where_the_kernel_tells_of_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All agents and editors of a user share 128 instances; without one it did not start."""
+
+    def none_left(_folder: str, *, below: bool) -> None:
+        raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}, below: {below}")
+
+    monkeypatch.setattr(build, "InotifyWatcher", none_left)
+    assert build.watcher_of(tmp_path) is None
+    said = capsys.readouterr().out
+    assert said.startswith(f"{tmp_path} is only looked at from time to time: ")
+    assert "raise fs.inotify.max_user_instances" in said

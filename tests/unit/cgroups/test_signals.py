@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import resource
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -114,3 +116,65 @@ def test_many_are_held_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     os.close(write)
     assert len(signalled) == 1000
     assert most <= 256
+
+
+class Living(KernelFiles):
+    """Those of some processes that have not ended; a look takes descriptors, as in the kernel's files."""
+
+    def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+        self.processes = processes
+
+    def pids(self, path: str, /) -> frozenset[int]:
+        """Who is there at this look."""
+        with Path("/dev/null").open(), Path("/dev/null").open():
+            return frozenset(one.pid for one in self.processes if path.endswith("/a") and is_alive(one))
+
+
+def is_open(descriptor: int) -> bool:
+    """Whether anything is behind a number."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def few_files() -> Generator[Callable[[int], None]]:
+    """Leaves so many descriptors free; as many as before afterwards."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def leave(free: int) -> None:
+        gc.collect()  # what earlier tests left open
+        unused = [one for one in range(4096) if not is_open(one)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (unused[free], before[1]))
+
+    yield leave
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("free", [24, 40, 62, 90])
+@pytest.mark.parametrize("version", [1, 2])
+def test_many_are_ended_though_few_files_may_be_open(
+    tmp_path: Path, few_files: Callable[[int], None], version: int, free: int
+) -> None:
+    """Each that is held takes a descriptor; holding all it could, it had none left to see who is there."""
+    many = [subprocess.Popen(["sleep", "60"]) for _ in range(60)]
+    one = driver(tmp_path, Living(many), version)
+    try:
+        few_files(free)
+        one.kill(NAME)
+        assert [process.wait(30) for process in many] == [-signal.SIGKILL] * 60
+    finally:
+        for process in many:
+            process.kill()
+            process.wait()
+
+
+def test_nobody_is_left_out_in_silence_where_no_file_may_be_opened(
+    sleeper: subprocess.Popen[bytes], few_files: Callable[[int], None]
+) -> None:
+    """It may be told as what it is, and tried again."""
+    few_files(0)
+    with pytest.raises(OSError, match="Too many open files"):
+        end(lambda: frozenset({sleeper.pid}))
