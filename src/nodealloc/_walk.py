@@ -77,10 +77,8 @@ def deepest_first(directory: str, /) -> Iterator[str]:
                 name = left.pop()
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     inner = os.open(name, _OPEN | os.O_NOFOLLOW, dir_fd=here)
-                    outer, here = (
-                        here,
-                        inner,
-                    )  # before anything can fail: a closed number may be another thread's
+                    # Before anything can fail: a closed number may be another thread's.
+                    outer, here = here, inner
                     let_go(outer)
                     above.append((name, left))
                     left = _inner(here)
