@@ -85,6 +85,7 @@ class Group(Driven):
             finally:
                 for one, _ in begun:
                     one.abandon_pass()
+            self._passed()
         # Members woke it while the pass was made; cleared before the question, so that no wake-up is lost.
         self._quiet()
         if self.has_work:

@@ -46,9 +46,6 @@ R = TypeVar("R", default=None)
 V = TypeVar("V")
 Row = TypeVar("Row")
 
-_LOOK_S = 0.1
-"""Longest that an end is waited for at a time: a pass of another thread may have taken its wake-up."""
-
 
 @typed_methods
 class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
@@ -231,6 +228,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self.abandon_pass()
             raise
         self._turn = None
+        self._passed()
         self._passing.release()
         if self._observer is not None:
             tell(self._observer, lambda observer: observer.passed(summary))
@@ -387,9 +385,11 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._begun.ask_all_to_stop()
             self._wake()
             self.reconcile()
-        while self.running() and time.monotonic() < until_s:
-            self._work.wait(min(until_s - time.monotonic(), _LOOK_S))
+        passes = self.passes_made
+        while self.running() and (left_s := until_s - time.monotonic()) > 0:
+            self.wait_for_pass(passes, left_s)
             self.reconcile()
+            passes = self.passes_made
         self._bookkeeping.due_keys.close()
         running = self.running()
         self._waits.close(running)
