@@ -614,19 +614,25 @@ class SlowChain(FakeAdvisor):
     """An advisor that is asked for each decision, counts them, and lets other threads run meanwhile."""
 
     decisions = 0
+    takes_s = 0.002
 
     def settled(self, snapshot: Snapshot, /) -> Snapshot:
         """What has been said so far."""
         self.decisions += 1
-        time.sleep(0.002)
+        time.sleep(self.takes_s)
         return super().settled(snapshot)
 
 
-def test_pods_that_come_together_are_decided_about_once_each() -> None:
-    """A decision that is made beside others would have to be made anew for each that is remembered first."""
+@pytest.mark.parametrize("takes_s", [0.002, 0.1])
+def test_pods_that_come_together_are_decided_about_once_each(takes_s: float) -> None:
+    """A decision that is made beside others would have to be made anew for each that is remembered first.
+
+    However long the line is: on a busy machine it took longer than one decision may, and all went at once.
+    """
     node = NodeAllocator(empty(), MemoryStore(FORMATS))
     node.start()
     advisor = SlowChain()
+    advisor.takes_s = takes_s
     node.advise_with(advisor)
     wanted = [workload(f"w{number}", {}) for number in range(16)]
     threads = [threading.Thread(target=node.admit, args=(one,)) for one in wanted]
