@@ -71,7 +71,7 @@ class Driven(abc.ABC):
         self._gather_s = gather_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._under_way = 0
+        self._under_way = self._left = 0
         self._work = threading.Event()
         self._numbers = itertools.count()
         # Replaced, never changed: whoever wakes all of them takes no lock.
@@ -272,7 +272,7 @@ class Driven(abc.ABC):
             if not done:
                 self._stopping.wait(_AFTER_A_FAULT_S)
             # Rather than woken by the first end, and then to wait for others: each time a thread wakes costs.
-            if self._gather_s and self._under_way >= _MANY:
+            if self._gather_s and self._under_way >= _MANY and not self._left:
                 self._stopping.wait(max(0.0, passed_s + self._gather_s - time.monotonic()))
             # Asked between the two because a pass swallows the wake-up that closing sends.
             if not self._stopping.is_set():
@@ -280,7 +280,8 @@ class Driven(abc.ABC):
 
     def _pass(self) -> bool:
         try:
-            self._under_way = self.reconcile().running
+            made = self.reconcile()
+            self._under_way, self._left = made.running, made.left
         except Exception:  # noqa: BLE001 - a driver that ended would leave the node alone
             _log.exception("%s: a pass raised; the next one follows in a second", self.name)
             return False
