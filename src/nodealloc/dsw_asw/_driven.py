@@ -71,12 +71,20 @@ class Driven(abc.ABC):
         self._gather_s = gather_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._under_way = 0
+        self._under_way = self._left = 0
         self._work = threading.Event()
         self._numbers = itertools.count()
         # Replaced, never changed: whoever wakes all of them takes no lock.
         self._listeners: dict[int, Callable[[], None]] = {}
         self._listening = threading.Lock()
+        self._passes = 0
+        # Of each caller of `wait_for_pass`; replaced in the same way.
+        self._waiters: dict[int, threading.Event] = {}
+
+    @property
+    def passes_made(self) -> int:
+        """How many of its passes have ended; see `wait_for_pass`."""
+        return self._passes
 
     @property
     def is_driven(self) -> bool:
@@ -127,6 +135,31 @@ class Driven(abc.ABC):
         if not self.has_work:
             self._work.wait(min([*left, threading.TIMEOUT_MAX]))  # Python refuses to wait longer
         return self.has_work
+
+    def wait_for_pass(self, since: int, timeout_s: float | None = None, /) -> bool:
+        """Block as `wait_for_work` does, or until somebody has made another pass.
+
+        For whoever waits beside the driver for what a pass brings about: the pass takes the wake-up
+        with it. Read `passes_made` before you ask whether it has come.
+
+        Args:
+            since: How many passes had ended then.
+            timeout_s: Real seconds at most; None for no end.
+
+        Returns:
+            Whether there is work, or a pass has ended since.
+        """
+        left = [wait for wait in (self.seconds_to_next(), timeout_s) if wait is not None]
+        woken, number = threading.Event(), next(self._numbers)
+        with self._listening:
+            self._waiters = {**self._waiters, number: woken}
+        try:
+            if self._passes == since and not (self._work.is_set() or self.has_work):
+                woken.wait(min([*left, threading.TIMEOUT_MAX]))
+        finally:
+            with self._listening:
+                self._waiters = {at: one for at, one in self._waiters.items() if at != number}
+        return self._passes != since or self.has_work
 
     @typed
     def add_listener(self, on_work: Callable[[], None], /) -> Callable[[], None]:
@@ -217,6 +250,16 @@ class Driven(abc.ABC):
             self._work.set()
             for on_work in self._listeners.values():
                 _call(on_work)
+            self._wake_waiters()
+
+    def _passed(self) -> None:
+        """A pass has ended; called by one thread at a time."""
+        self._passes += 1
+        self._wake_waiters()
+
+    def _wake_waiters(self) -> None:
+        for one in self._waiters.values():
+            one.set()
 
     def _drive(self) -> None:
         while not self._stopping.is_set():
@@ -229,7 +272,7 @@ class Driven(abc.ABC):
             if not done:
                 self._stopping.wait(_AFTER_A_FAULT_S)
             # Rather than woken by the first end, and then to wait for others: each time a thread wakes costs.
-            if self._gather_s and self._under_way >= _MANY:
+            if self._gather_s and self._under_way >= _MANY and not self._left:
                 self._stopping.wait(max(0.0, passed_s + self._gather_s - time.monotonic()))
             # Asked between the two because a pass swallows the wake-up that closing sends.
             if not self._stopping.is_set():
@@ -237,7 +280,8 @@ class Driven(abc.ABC):
 
     def _pass(self) -> bool:
         try:
-            self._under_way = self.reconcile().running
+            made = self.reconcile()
+            self._under_way, self._left = made.running, made.left
         except Exception:  # noqa: BLE001 - a driver that ended would leave the node alone
             _log.exception("%s: a pass raised; the next one follows in a second", self.name)
             return False

@@ -15,8 +15,13 @@ K = TypeVar("K", bound=Hashable)
 W = TypeVar("W")
 H = TypeVar("H")
 
-_NEW_PART = 4
-"""At least one in so many keys of a full batch is new: something else is wanted of it now."""
+_NEW_PART = 8
+"""At least one in so many keys of a full batch is new: something else is wanted of it now. More, and of keys
+that are planned often before they rest ever more would be under way."""
+_BURST_PART = 8
+"""Of a burst one pass plans so many parts of what is due, or a batch where that is more."""
+_LATE_PART = 8
+"""Behind a long line of new keys one more in so many is begun, and at least one, of those that came last."""
 
 
 class DueKeys(Generic[K]):
@@ -30,6 +35,8 @@ class DueKeys(Generic[K]):
             and, for the actual record, who changed it.
         wake: Called when a record of either world changed.
         batch: Keys that one pass plans at most. What is under way comes before what is new.
+        most: The same where many are due, of which one pass plans an eighth then. Where so many new
+            ones wait that even such passes leave them waiting, some of the last are begun with the first.
 
     Attributes:
         planned: Key to who changed its record since its last plan, which saw that change before
@@ -45,6 +52,7 @@ class DueKeys(Generic[K]):
         *,
         wake: Callable[[], None],
         batch: int,
+        most: int | None = None,
     ) -> None:
         self._wanted: Watch[K] = desired.watch(wake)
         self._had: Watch[K] = actual.watch(wake)
@@ -56,13 +64,20 @@ class DueKeys(Generic[K]):
         self.planned: dict[K, tuple[str, ...]] = {}
         self._due: dict[K, None] = {}
         self._new: dict[K, None] = {}
+        self._latest: dict[K, None] = {}
         self._batch = batch
+        self._most = batch if most is None else max(batch, most)
         self._resyncing: Iterator[K] | None = None
 
     @property
     def has_changes(self) -> bool:
         """Whether a watch holds any key."""
         return bool(self._wanted or self._had) or self._near.has_changes
+
+    @property
+    def left(self) -> int:
+        """How many keys the last batch left to the next one."""
+        return len(self._due) + len(self._new)
 
     def add(self, keys: Iterable[K], /) -> None:
         """Look at these again."""
@@ -77,7 +92,8 @@ class DueKeys(Generic[K]):
         """A batch of keys, and whether more may be due."""
         due, self._due = self._due, {}
         if self._wanted:
-            self._new |= self._changed(self._wanted.take())
+            self._latest = self._changed(self._wanted.take())
+            self._new |= self._latest
         moved: dict[K, None] = {}
         if self._had:
             for key, change in self._had.take().items():
@@ -94,20 +110,34 @@ class DueKeys(Generic[K]):
             more = bool(found)
             self._resyncing = self._resyncing if found else None
         keys = {**due, **self._new, **moved}
-        if len(keys) <= self._batch:
-            self._new = {}
+        batch = min(max(self._batch, len(keys) // _BURST_PART), self._most)
+        if len(keys) <= batch:
+            self._new, self._latest = {}, {}
             return keys, more
-        return self._some({**due, **moved}), True
+        return self._some({**due, **moved}, batch), True
 
-    def _some(self, under_way: dict[K, None]) -> dict[K, None]:
+    def _some(self, under_way: dict[K, None], batch: int) -> dict[K, None]:
         """A full batch: what is under way ends before more is begun, and both go on."""
         new = [key for key in self._new if key not in under_way]
-        count = max(self._batch - len(under_way), self._batch // _NEW_PART)
-        first = dict.fromkeys(new[:count])
-        self._new = dict.fromkeys(new[count:])
-        keys = dict.fromkeys(itertools.islice(under_way, self._batch - len(first)))
+        count = max(batch - len(under_way), batch // _NEW_PART, 1)
+        late = self._late(new, count)
+        early = itertools.islice((key for key in new if key not in late), count - len(late))
+        first = dict.fromkeys((*early, *late))
+        self._new = {key: None for key in new if key not in first}
+        keys = dict.fromkeys(itertools.islice(under_way, batch - len(first)))
         self._due = {key: None for key in under_way if key not in keys}
         return keys | first
+
+    def _late(self, new: list[K], count: int) -> dict[K, None]:
+        """The last keys that came behind a line that is very long: a few are begun before it has ended.
+
+        Of those that came at one time the last ones, too: behind the others they would wait as long.
+        """
+        is_long = self._batch < self._most and len(new) > self._most * _BURST_PART
+        if not is_long or new[0] in self._latest:
+            return {}
+        latest = [key for key in new if key in self._latest]
+        return dict.fromkeys(latest[-max(count // _LATE_PART, 1) :])
 
     def close(self) -> None:
         """Collect no more changes."""

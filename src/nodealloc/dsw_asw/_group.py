@@ -31,8 +31,8 @@ class Group(Driven):
         name: For threads and messages.
         stop_timeout_s: Real seconds that `stop` waits for running operations.
         gather_s: Real seconds at least from one pass to the next, in the thread of `start`, while eight
-            operations or more are under way: what happens meanwhile is planned once and committed
-            together. 0 for a pass as soon as there is work.
+            operations or more are under way and no key is left for the next pass: what happens
+            meanwhile is planned once and committed together. 0 for a pass as soon as there is work.
 
     Raises:
         ConfigurationError: A time that nobody can wait.
@@ -85,6 +85,7 @@ class Group(Driven):
             finally:
                 for one, _ in begun:
                     one.abandon_pass()
+            self._passed()
         # Members woke it while the pass was made; cleared before the question, so that no wake-up is lost.
         self._quiet()
         if self.has_work:

@@ -46,17 +46,13 @@ R = TypeVar("R", default=None)
 V = TypeVar("V")
 Row = TypeVar("Row")
 
-_LOOK_S = 0.1
-"""Longest that an end is waited for at a time: a pass of another thread may have taken its wake-up."""
-
 
 @typed_methods
 class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     """Brings an actual world in line with a desired one; every method may be called from any thread.
 
-    Work is proportional to change: a pass looks at keys that are dirty in
-    either world or depend on what changed elsewhere, whose operation ended, or
-    whose moment has come, and at no others.
+    Work is proportional to change: a pass looks at keys that are dirty in either world or depend on what
+    changed elsewhere, whose operation ended, or whose moment has come, and at no others.
 
     Args:
         domain: The rules.
@@ -69,20 +65,22 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             anybody is woken; nobody else may write the actual world then.
         clock: Time for back-off, deadlines and plans.
         back_off: How long a failed step waits.
-        resync_s: Seconds between looks at every key, the safety net for what no
-            event told of; None for never. Nothing is called for keys in line.
-        take_up_s: A call that no worker has taken up for so long is withdrawn,
-            counts as failed, and is tried again; None waits for ever.
+        resync_s: Seconds between looks at every key, the safety net for what no event told of; None for
+            never. Nothing is called for keys in line.
+        take_up_s: A call that no worker has taken up for so long is withdrawn, counts as failed, and is
+            tried again; None waits for ever.
         plans_once: Of a domain that would plan the same again after what its plan has written,
             as one that derives records from others does: that is no reason for another plan.
         batch: Keys that one pass plans at most: a burst of many more starts its first operations
             after the planning of so many, and no pass holds the lock for long.
+        burst: The same where very many are due: one pass plans an eighth of them, and about so many at
+            most. Behind a longer line some that came last are begun at once. None for `batch`.
         observer: Is told of progress.
         name: For threads and messages.
         stop_timeout_s: Real seconds that `stop` waits for running operations.
 
     Raises:
-        ConfigurationError: A pass that plans no key, or no time between looks at every key.
+        ConfigurationError: A pass that plans no key, a `burst` below the batch, no time between looks.
     """
 
     @typed
@@ -101,12 +99,15 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         take_up_s: float | None = 60.0,
         plans_once: bool = False,
         batch: int = 1000,
+        burst: int | None = None,
         observer: Observer | None = None,
         name: str = "reconcile",
         stop_timeout_s: float = 10.0,
     ) -> None:
         if batch < 1:
             raise wrong("Reconciler: batch", batch, "one key or more")
+        if burst is not None and burst < batch:
+            raise wrong("Reconciler: burst", burst, f"{batch}, the batch, or more")
         if resync_s == 0:
             raise wrong("Reconciler: resync_s", resync_s, "seconds above 0, or None for never")
         super().__init__(name, stop_timeout_s)
@@ -124,13 +125,9 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
         self._bookkeeping = Bookkeeping[K](BackOff() if back_off is None else back_off, resync_s)
         self._timers = self._bookkeeping.timers
         self._writing: Writing[K, H] = Writing(self._records, self._bookkeeping, name, plans_once=plans_once)
+        changed = self._bookkeeping.rests.changed
         due_keys = DueKeys(
-            desired,
-            actual,
-            self._dependencies,
-            self._bookkeeping.rests.changed,
-            wake=self._wake,
-            batch=batch,
+            desired, actual, self._dependencies, changed, wake=self._wake, batch=batch, most=burst
         )
         if due_keys.has_changes:
             self._work.set()
@@ -158,9 +155,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def reconcile(self) -> Summary:
         """Make one pass: settle what ended, plan what is due, remember, start what is free.
 
-        Cheap when there is nothing to do. Plans `batch` keys at most; lower
-        phases start first among them. Called from within a pass, by an operation
-        that runs on its thread, it does nothing: the next pass does it.
+        Cheap when there is nothing to do. Plans a batch of keys; lower phases start first among them. Called
+        from within a pass, by an operation that runs on its thread, it does nothing: the next pass does it.
         """
         with self._passing:
             if self._turn is not None:
@@ -196,6 +192,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 self._work.clear()
             with self._bookkeeping.lock:
                 turn.keys, more = self._bookkeeping.due_keys.take()
+                turn.left = self._bookkeeping.due_keys.left
             if more or self._operations.next_ended() is not None:
                 self._wake()
             if not self._begun.is_closed:
@@ -224,6 +221,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
                 planned=len(turn.keys),
                 held_off=self._bookkeeping.failures.count,
                 running=self._operations.count,
+                left=turn.left,
                 next_due_s=next_due_s,
                 **turn.tally,
             )
@@ -231,6 +229,7 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self.abandon_pass()
             raise
         self._turn = None
+        self._passed()
         self._passing.release()
         if self._observer is not None:
             tell(self._observer, lambda observer: observer.passed(summary))
@@ -329,8 +328,8 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
 
         Args:
             keys: What has to be in line.
-            lacks: From a key and its two values to what is missing, in words,
-                or "" when it is in line; quick and pure.
+            lacks: From a key and its two values to what is missing, in words, or "" when it is in line;
+                quick and pure.
             scope: Whose errors to show for a key; all of the key's by default.
         """
 
@@ -372,12 +371,12 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
     def close(self, timeout_s: float = 0.0, /) -> tuple[Running[object], ...]:
         """Start nothing more, withdraw what no worker took up, ask the rest to stop and wait for it.
 
-        What ends within `timeout_s` real seconds is settled. Waiting callers
-        get `ShutDownError`. A second call waits again.
+        What ends within `timeout_s` real seconds is settled. Waiting callers get `ShutDownError`. A second
+        call waits again.
 
         Returns:
-            Operations that are still running; nobody settles them, so their
-            subjects have to count as uncertain at the next start.
+            Operations that are still running; nobody settles them, so their subjects have to count as
+            uncertain at the next start.
         """
         until_s = time.monotonic() + timeout_s
         self._begun.is_closed = True
@@ -387,9 +386,11 @@ class Reconciler(Driven, Passing, Generic[K, W, H, S, R]):
             self._begun.ask_all_to_stop()
             self._wake()
             self.reconcile()
-        while self.running() and time.monotonic() < until_s:
-            self._work.wait(min(until_s - time.monotonic(), _LOOK_S))
+        passes = self.passes_made
+        while self.running() and (left_s := until_s - time.monotonic()) > 0:
+            self.wait_for_pass(passes, left_s)
             self.reconcile()
+            passes = self.passes_made
         self._bookkeeping.due_keys.close()
         running = self.running()
         self._waits.close(running)

@@ -26,6 +26,7 @@ class Summary:
         held_off: Steps whose last try failed and was not made good, at the end of the last pass.
         blocked: Steps of the last pass that another operation in their scope kept from starting.
         running: Operations that have not ended, at the end of the last pass.
+        left: Keys that were due, and that the last pass left to the next one.
         next_due_s: When the next pass is due by itself, on the engine's clock;
             None when only an event can bring one.
     """
@@ -40,6 +41,7 @@ class Summary:
     held_off: int = 0
     blocked: int = 0
     running: int = 0
+    left: int = 0
     next_due_s: float | None = None
 
     @property
@@ -53,7 +55,7 @@ class Summary:
     @typed_on_error
     def of_one_pass(cls, parts: Iterable[Summary], /, resting: Sequence[Summary] = ()) -> Summary:
         """What several did that made one pass together, beside others that had nothing to do."""
-        planned = started = done = failed = uncertain = cancelled = blocked = held_off = running = 0
+        planned = started = done = failed = uncertain = cancelled = blocked = held_off = running = left = 0
         due: list[float] = []
         for one in parts:
             planned += one.planned
@@ -65,6 +67,7 @@ class Summary:
             blocked += one.blocked
             held_off += one.held_off
             running += one.running
+            left += one.left
             if one.next_due_s is not None:
                 due.append(one.next_due_s)
         for one in resting:
@@ -83,11 +86,12 @@ class Summary:
             held_off=held_off,
             blocked=blocked,
             running=running,
+            left=left,
             next_due_s=min(due, default=None),
         )
 
     def __add__(self, later: Summary, /) -> Summary:
-        """Both passes as one; `held_off`, `blocked`, `running` and `next_due_s` are the later one's."""
+        """Both passes as one; what is said of an end, from `held_off` on, is the later one's."""
         return Summary(
             passes=self.passes + later.passes,
             planned=self.planned + later.planned,
@@ -99,5 +103,6 @@ class Summary:
             held_off=later.held_off,
             blocked=later.blocked,
             running=later.running,
+            left=later.left,
             next_due_s=later.next_due_s,
         )

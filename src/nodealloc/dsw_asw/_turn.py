@@ -19,6 +19,7 @@ class Turn(Generic[K, H, S]):
 
     Attributes:
         keys: What was due.
+        left: How many more were, which are left to the next one.
         now_s: When it planned, on the engine's clock.
         plans: What was planned, in order.
         intents: Key to its record before and as its plan wants it.
@@ -26,10 +27,11 @@ class Turn(Generic[K, H, S]):
         tally: Counts for the summary.
     """
 
-    __slots__ = ("held", "intents", "keys", "now_s", "plans", "tally")
+    __slots__ = ("held", "intents", "keys", "left", "now_s", "plans", "tally")
 
     def __init__(self) -> None:
         self.keys: dict[K, None] = {}
+        self.left = 0
         self.now_s = 0.0
         self.plans: list[tuple[K, Plan[H, S]]] = []
         self.intents: dict[K, tuple[H | None, H | None]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
@@ -9,6 +10,7 @@ from typing import Final, TypeVar
 from nodealloc import _attrs as attrs
 from nodealloc._entries import with_entry, without_entry
 from nodealloc.checkpoint import Checkpoint, Store
+from nodealloc.node._line import Line
 from nodealloc.node._record import WorkloadRecord
 from nodealloc.podfacts import NodeView
 from nodealloc.topology import Snapshot
@@ -20,8 +22,8 @@ T = TypeVar("T")
 _FREE_TRIES: Final = 3
 """How often a decision is made without keeping others out, before it is made alone."""
 _LINE_S: Final = 0.5
-"""Longest that a decision waits for those begun before it. Made beside them it would have to be made anew
-for each that is remembered meanwhile."""
+"""Longest that a decision waits for one begun before it. Made beside others it would have to be made anew for
+each that is remembered meanwhile."""
 _FEW: Final = 8
 """Up to so many records are put in one by one; more are put in with a copy of all."""
 
@@ -86,7 +88,7 @@ class Holdings:
 
     def __init__(self, empty: Snapshot, view: NodeView, store: Store) -> None:
         self._turn = threading.Lock()
-        self._line = threading.RLock()  # an advisor changes the node while a decision asks it
+        self._line = Line(_LINE_S)  # an advisor changes the node while a decision asks it
         self._store = store
         self._held = Held(snapshot=empty, view=view)
         self._set_aside: Mapping[str, Checkpoint] = {}
@@ -101,7 +103,7 @@ class Holdings:
         decide: Callable[[Held], tuple[T, Change | None]],
         alone: Callable[[Held], tuple[T, Change | None]] | None = None,
         *,
-        line_s: float = _LINE_S,
+        line_s: float = math.inf,
     ) -> T:
         """Decide, remember, hold; the decision's answer.
 
@@ -110,17 +112,13 @@ class Holdings:
                 change; called more than once where others change something.
             alone: The same where nobody else can change anything meanwhile; it
                 must not wait for anybody. `decide` where it is None.
-            line_s: How long it waits for decisions begun before it.
+            line_s: How long it waits at most for decisions begun before it; half a second for each alone.
 
         Raises:
             RetryableError: The store could not be written; what is held is as before.
         """
-        is_next = self._line.acquire(timeout=line_s)
-        try:
+        with self._line.place(line_s):
             return self._settled(decide, alone)
-        finally:
-            if is_next:
-                self._line.release()
 
     def _settled(
         self,

@@ -16,8 +16,6 @@ from nodealloc.verdicts import NotYet
 __all__ = ["StartUp", "not_yet"]
 
 _NODE: Final = "node"
-_LOOK_S: Final = 0.05
-"""Longest wait at a time: another caller, or who drives the engine, may make the pass that is waited for."""
 _WRITE, _ASK = "write", "ask"
 _E = NodeEvent
 
@@ -152,7 +150,7 @@ class StartUp:
     def _go_on(self, patience_s: float | None) -> None:
         """Make passes until nothing runs: so long for the runtime, as long as it takes for the store."""
         self.engine.run_until_quiet()
-        began_s = time.monotonic()
+        began_s, passes = time.monotonic(), self.engine.passes_made
         # What has ended and is not settled yet counts, too: the state does not say what came of it.
         while self.engine.unsettled(_NODE):
             if self.state is NodeState.CLEAN:
@@ -163,8 +161,10 @@ class StartUp:
                 left_s = began_s + patience_s - time.monotonic()
                 if left_s <= 0:
                     return
-            self.engine.wait_for_work(_LOOK_S if left_s is None else min(left_s, _LOOK_S))
+            # Another caller, or who drives the engine, may make the pass that is waited for.
+            self.engine.wait_for_pass(passes, left_s)
             self.engine.run_until_quiet()
+            passes = self.engine.passes_made
 
 
 def not_yet(blocker: str, message: str, after_s: float, /) -> NotYet:

@@ -87,6 +87,8 @@ class EngineParts:
 
 _BATCH: Final = 8
 """Pods that one pass plans at most: the first of many are on their way while others are planned."""
+_BURST: Final = 32
+"""The same of very many, as of thousands that are refused: what they do is committed together."""
 _TRIES_AGAIN: Final = BackOff(max_s=15.0)
 """What a sandbox or a container lacked may be there by now: a kubelet looks each 10 to 15 s."""
 _STARTS: Final = {"start": 1, "make": 1, "run sandbox": 2}
@@ -155,6 +157,7 @@ def life_engine(
         back_off=_TRIES_AGAIN,
         plans_once=True,
         batch=_BATCH,
+        burst=_BURST,
         observer=shared.observer,
         name="pods",
     )

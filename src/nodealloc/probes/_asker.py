@@ -106,6 +106,7 @@ class Asker(Driven, Passing, Generic[Seen]):
         """What is under way."""
         del error
         with self._passing:
+            self._passed()
             return Summary(passes=1, running=len(self.running()), next_due_s=self._table.next_s())
 
     def abandon_pass(self) -> None:

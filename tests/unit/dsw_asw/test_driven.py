@@ -76,6 +76,69 @@ def test_the_loop_sleeps_however_far_the_next_moment_is() -> None:
     bench.reconciler.close()
 
 
+def test_who_waits_beside_the_driver_hears_of_the_pass_that_took_the_wake_up() -> None:
+    """Made between its question and its wait: there is no work any more, and nothing else would come."""
+    bench = Bench(ThreadExecutor(), resync_s=None)
+    bench.desired.put("a", 1)
+    with bench.reconciler:
+        passes = bench.reconciler.passes_made
+        bench.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
+        until_s = time.monotonic() + 10.0
+        while time.monotonic() < until_s and (
+            bench.reconciler.passes_made == passes or bench.reconciler.has_work
+        ):
+            time.sleep(0.001)
+        assert bench.reconciler.wait_for_pass(passes, 10.0)
+        threading.Timer(0.05, bench.desired.put, ("b", 1)).start()
+        assert bench.reconciler.wait_for_pass(bench.reconciler.passes_made, 10.0)
+
+
+def test_who_waits_beside_a_group_hears_of_its_passes() -> None:
+    """By hand, as by its driver; and of work that nobody has done yet."""
+    bench = Bench()
+    group = Group(bench.reconciler)
+    passes = group.passes_made
+    assert not group.wait_for_pass(passes, 0.0)
+    bench.desired.put("a", 1)
+    assert group.wait_for_pass(passes, 0.0)
+    woken = threading.Event()
+    group.run_until_quiet()
+
+    def wait() -> None:
+        if group.wait_for_pass(group.passes_made, 10.0):
+            woken.set()
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    while not group._waiters:
+        time.sleep(0.001)
+    group.reconcile()
+    assert woken.wait(10.0)
+    waiter.join()
+    assert not group._waiters
+    assert not group.wait_for_pass(group.passes_made, 0.0)
+
+
+def test_closing_makes_a_pass_when_something_has_happened_only() -> None:
+    """While a call hangs it sleeps, however long: it looked ten times a second."""
+    hang, began = threading.Event(), threading.Event()
+    bench = Bench(ThreadExecutor(), resync_s=None)
+
+    def fault(_key: str) -> None:
+        began.set()
+        hang.wait(10.0)
+
+    bench.domain.fault = fault
+    bench.desired.put("a", 1)
+    bench.reconciler.reconcile()
+    assert began.wait(10.0)
+    before = len(bench.observer.summaries)
+    assert len(bench.reconciler.close(1.0)) == 1
+    assert len(bench.observer.summaries) - before <= 4
+    threading.Timer(0.05, hang.set).start()
+    assert bench.reconciler.close(10.0) == ()
+
+
 def test_asyncio_hosts_wait_without_blocking() -> None:
     """`result_async` ends on success, and names what is missing on time-out."""
     bench = Bench(ThreadExecutor(), resync_s=None)

@@ -108,9 +108,9 @@ def test_an_end_that_others_settle_as_a_stop_begins_to_wait_for_it_is_heard(
     domain.heeds = False
     wanted.put("a", 1)
     engine.reconcile()
-    waits, overtaken = engine._work.wait, threading.Event()
+    waits, overtaken = engine.wait_for_pass, threading.Event()
 
-    def overtaken_once(timeout_s: float | None = None) -> bool:
+    def overtaken_once(since: int, timeout_s: float | None = None, /) -> bool:
         if not overtaken.is_set():
             overtaken.set()
             domain.ends.set()
@@ -118,9 +118,9 @@ def test_an_end_that_others_settle_as_a_stop_begins_to_wait_for_it_is_heard(
             others = threading.Thread(target=engine.run_until_quiet)
             others.start()
             others.join(10.0)
-        return waits(timeout_s)
+        return waits(since, timeout_s)
 
-    monkeypatch.setattr(engine._work, "wait", overtaken_once)
+    monkeypatch.setattr(engine, "wait_for_pass", overtaken_once)
     stopping = threading.Thread(target=engine.stop, args=(600.0,), daemon=True)
     stopping.start()
     stopping.join(10.0)

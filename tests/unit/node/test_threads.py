@@ -14,6 +14,7 @@ import pytest
 from nodealloc.checkpoint import Checkpoint, Contents, MemoryStore, StoreFailedError
 from nodealloc.cpuset import CpuAllocator
 from nodealloc.devices import Device, DeviceAllocator, DeviceList, Inventory, PluginOptions
+from nodealloc.dsw_asw import Summary
 from nodealloc.dsw_asw._operations import Operation, Operations
 from nodealloc.errors import PermanentError, RetryableError
 from nodealloc.machine import machine_from_text
@@ -613,19 +614,25 @@ class SlowChain(FakeAdvisor):
     """An advisor that is asked for each decision, counts them, and lets other threads run meanwhile."""
 
     decisions = 0
+    takes_s = 0.002
 
     def settled(self, snapshot: Snapshot, /) -> Snapshot:
         """What has been said so far."""
         self.decisions += 1
-        time.sleep(0.002)
+        time.sleep(self.takes_s)
         return super().settled(snapshot)
 
 
-def test_pods_that_come_together_are_decided_about_once_each() -> None:
-    """A decision that is made beside others would have to be made anew for each that is remembered first."""
+@pytest.mark.parametrize("takes_s", [0.002, 0.1])
+def test_pods_that_come_together_are_decided_about_once_each(takes_s: float) -> None:
+    """A decision that is made beside others would have to be made anew for each that is remembered first.
+
+    However long the line is: on a busy machine it took longer than one decision may, and all went at once.
+    """
     node = NodeAllocator(empty(), MemoryStore(FORMATS))
     node.start()
     advisor = SlowChain()
+    advisor.takes_s = takes_s
     node.advise_with(advisor)
     wanted = [workload(f"w{number}", {}) for number in range(16)]
     threads = [threading.Thread(target=node.admit, args=(one,)) for one in wanted]
@@ -660,21 +667,51 @@ def test_what_another_thread_has_settled_meanwhile_is_waited_for_by_nobody(
     node = NodeAllocator(empty(), store)
     node.start()
     store.fails = None
-    waits, overtaken = node.engine.wait_for_work, threading.Event()
+    waits, overtaken, heard = node.engine.wait_for_pass, threading.Event(), list[bool]()
 
-    def overtaken_once(timeout_s: float | None = None, /) -> bool:
+    def overtaken_once(since: int, timeout_s: float | None = None, /) -> bool:
         if not overtaken.is_set():
             overtaken.set()
             with beside(lambda: _settled(node)):
                 pass
-        return waits(timeout_s)
+        heard.append(waits(since, LONG_S if timeout_s is None else timeout_s))
+        return heard[-1]
 
     store.goes_on.clear()
-    monkeypatch.setattr(node.engine, "wait_for_work", overtaken_once)
+    monkeypatch.setattr(node.engine, "wait_for_pass", overtaken_once)
     answers: list[object] = []
     with beside(lambda: answers.append(node.admit(workload("web", {"cpu": 2})))):
         assert overtaken.wait(LONG_S)
     assert [isinstance(one, Admitted) for one in answers] == [True]
+    assert heard == [True], "the wait ended by its time"
+
+
+def test_who_waits_for_the_store_looks_when_something_has_happened_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While it writes, a caller sleeps: it looked twenty times a second."""
+    store = SlowStore()
+    store.fails = RetryableError("full")
+    node = NodeAllocator(empty(), store)
+    node.start()
+    store.fails = None
+    store.goes_on.clear()
+    store.waits.clear()
+    made: list[None] = []
+    passes = node.engine.run_until_quiet
+
+    def counted(*, passes_: int = 1000) -> Summary:
+        made.append(None)
+        return passes(passes=passes_)
+
+    monkeypatch.setattr(node.engine, "run_until_quiet", counted)
+    with beside(lambda: node.admit(workload("web", {"cpu": 2}))):
+        assert store.waits.wait(LONG_S)
+        time.sleep(0.5)
+        looked = len(made)
+        store.goes_on.set()
+    assert looked <= 3
+    assert list(node.records) == ["web"]
 
 
 def _settled(node: NodeAllocator) -> None:
