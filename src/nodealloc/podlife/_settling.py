@@ -177,6 +177,9 @@ def _not_done(
         return have
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
         have = have.failing(detail.container, known.failure)
+        if have.look is not None and detail.container in have.images:
+            # A kubelet looks for the image with each try.
+            have = have.but(images=reduced(have.images, detail.container))
     if isinstance(detail, Pull) or (known is None and isinstance(outcome, Failed)):
         return have
     if isinstance(detail, Start) and isinstance(outcome, Uncertain) and known is not None and known.id:

@@ -134,8 +134,8 @@ def starts(
     fetched for one container after the other, on all the node, so that the first serves them all. A
     container whose image is being fetched for the first time keeps those
     behind it waiting, so that the manifest's order does not depend on whose image comes first. One that
-    failed is tried again after its back-off and keeps nobody waiting meanwhile. With `only`, others than
-    these wait.
+    failed is tried again after its back-off and keeps nobody waiting meanwhile. At a kubelet's pace an image
+    is looked for once those before it have started, with each try. With `only`, others than these wait.
     """
     hooks = _post_start(turn, record)
     steps: list[Step[Detail]] = list(hooks)
@@ -145,6 +145,8 @@ def starts(
             continue
         if any(one.name == name for one in record.stopping.values()):
             continue
+        if record.look is not None and not is_free:
+            break
         made = _made(record, name, plan.sandbox_id, turn.observed.report)
         has_failed = name in record.failures
         if not made and not record.images.get(name):

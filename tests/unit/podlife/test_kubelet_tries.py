@@ -1,0 +1,85 @@
+"""What a kubelet asks of a runtime that refuses or is away, and what it tells of that."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodealloc.podlife import KUBELET, Rules
+from nodealloc.podspec import Container
+from nodealloc.runtime import RuntimeRefusedError, RuntimeUnavailableError
+from tests.unit.podlife_node import Node, pod
+
+RIGHT = Rules()
+TWO = (Container(name="one", image="busybox"), Container(name="two", image="busybox"))
+
+
+def calls_of(node: Node, since: int = 0) -> list[str]:
+    """What was asked of the runtime, questions after images among them."""
+    calls = [
+        one for one in node.runtime.calls[since:] if not one.startswith(("listing", "inspect", "health"))
+    ]
+    return [one.partition(" ")[0] for one in calls]
+
+
+def told(node: Node, name: str) -> tuple[str, int]:
+    """Why a container waits, "" for not at all, and how often it started again."""
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    one = facts.containers[name]
+    return ("" if one.waiting is None else one.waiting.reason), one.restart_count
+
+
+def told_in(node: Node, name: str, seconds: float) -> list[tuple[str, int]]:
+    """What is told of a container one after the other."""
+    found: list[tuple[str, int]] = []
+    for _ in range(round(seconds * 4)):
+        node.after(0.25)
+        if found[-1:] != [told(node, name)]:
+            found.append(told(node, name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rules", "calls"),
+    [
+        (RIGHT, ["images", "images", "create_container", "create_container"]),
+        (KUBELET, ["images", "create_container", "images", "create_container"]),
+    ],
+)
+def test_images_are_looked_for(rules: Rules, calls: list[str]) -> None:
+    """Side by side, while the sandbox is made; a kubelet does it as the first thing of each start."""
+    node = Node(rules=rules)
+    node.lives.put(pod(containers=TWO))
+    node.after(2)
+    assert node.running() == ["one#0", "two#0"]
+    assert [one for one in calls_of(node) if one in {"images", "create_container"}] == calls
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"), [(RIGHT, "CreateContainerError"), (KUBELET, "ImageInspectError")]
+)
+def test_a_runtime_that_goes_away_between_two_starts(rules: Rules, reason: str) -> None:
+    """The second container cannot be made; a kubelet has not looked for its image yet, and cannot."""
+    node = Node(rules=rules)
+    start = node.runtime.start_container
+
+    def last(container_id: str, /) -> None:
+        start(container_id)
+        for call in ("images", "create_container"):
+            node.runtime.fail(call, RuntimeUnavailableError(call, "away"), times=500)
+
+    node.runtime.start_container = last  # type: ignore[method-assign]
+    node.lives.put(pod(containers=TWO))
+    node.after(3)
+    assert told(node, "two") == (reason, 0)
+
+
+@pytest.mark.parametrize(("rules", "looks"), [(RIGHT, 1), (KUBELET, 2)])
+def test_the_image_of_a_container_that_could_not_be_made(rules: Rules, looks: int) -> None:
+    """It is known to be there; a kubelet looks for it with each try."""
+    node = Node(rules=rules)
+    node.runtime.fail("create_container", RuntimeRefusedError("create_container", "UNKNOWN", "no"), times=1)
+    node.lives.put(pod())
+    node.after(16)
+    assert node.running() == ["app#0"]
+    assert calls_of(node).count("images") == looks
