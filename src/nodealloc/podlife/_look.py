@@ -69,6 +69,7 @@ class Look:
         rests_s: When what the look led to was done.
         again_s: When it looks again though nothing changes; None for not at all.
         decided: What it led to, all of it; None while nothing was decided of containers.
+        tried: Names of containers whose start it has tried.
     """
 
     number: int
@@ -82,3 +83,4 @@ class Look:
     rests_s: float = 0.0
     again_s: float | None = None
     decided: Decided | None = None
+    tried: frozenset[str] = frozenset()

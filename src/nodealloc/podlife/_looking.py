@@ -146,13 +146,24 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
         marks=observed.marks,
         edition=record.edition,
         failures=record.failures,
-        attempts=record.attempts,
+        attempts=_attempts(record, observed),
         shown=_shown(record, observed),
         listed_s=listed_s,
     )
     # What the look before stopped to start again, and could not start, ended like any other.
     nothing = Frozen[str, str]()
     return record.but(look=look, failures=Frozen[str, StartFailure](), owed=nothing, owed_here=nothing)
+
+
+def _attempts(record: PodRecord, observed: Observed) -> Mapping[str, int]:
+    """The newest attempt of each container, without those that were tried and that the runtime does not have."""
+    there = {(one.record.name, one.record.attempt) for one in observed.report.containers}
+    missing = {
+        name: one.attempt - 1
+        for name, one in record.starting.items()
+        if one.attempt == record.attempts.get(name) and (name, one.attempt) not in there
+    }
+    return Frozen[str, int]({**record.attempts, **missing}) if missing else record.attempts
 
 
 def _shown(record: PodRecord, observed: Observed) -> Mapping[str, bool]:

@@ -147,6 +147,7 @@ def starts(
             continue
         if record.look is not None and not is_free:
             break
+        record = _counted_try(turn, record, name)
         made = _made(record, name, plan.sandbox_id, turn.observed.report)
         has_failed = name in record.failures
         if not made and not record.images.get(name):
@@ -241,20 +242,11 @@ def _start(
     attempt = _attempt(turn, record, name, made)
     wanted = Starting(attempt=attempt, sandbox_id=sandbox_id)
     if record.starting.get(name) != wanted:
-        definitions = record.definitions or Definitions.of(record.pod)
-        end = turn.observed.ends.get(name)
-        answer = record.restarts.asked(
-            name,
-            definitions.counted_by(name, compares_all=turn.rules.follows_edits),
-            turn.policy.restarts,
-            ended_s=record.ended[name][1] if name in record.ended else None,
-            now_s=turn.now_s,
-            exit=None if end is None else end.exit,
-        )
+        if record.look is None:
+            record = _counted(turn, record, name)
         record = record.but(
             starting=extended(record.starting, name, wanted),
             attempts=extended(record.attempts, name, max(attempt, record.attempts.get(name, -1))),
-            restarts=without_old_definitions(answer.restarts, name, turn.policy.restarts, now_s=turn.now_s),
             stopped=reduced(record.stopped, name) if name in record.stopped else record.stopped,
         )
     only_makes = not made and turn.rules.keeps_starts and _runs_once(record.pod, name)
@@ -266,6 +258,31 @@ def _start(
         deadline_s=turn.policy.call_s,
     )
     return record, step
+
+
+def _counted_try(turn: Turn, record: PodRecord, name: str) -> PodRecord:
+    """At a kubelet's pace each look that tries a start counts as one, before anybody knows what comes of it."""
+    look = record.look
+    if look is None or name in look.tried:
+        return record
+    tried = attrs.evolve(look, tried=look.tried | {name})
+    return _counted(turn, record, name).but(look=tried)
+
+
+def _counted(turn: Turn, record: PodRecord, name: str) -> PodRecord:
+    """With a start of a container that ended: the one after its next end waits for a delay."""
+    definitions = record.definitions or Definitions.of(record.pod)
+    end, policy = turn.observed.ends.get(name), turn.policy.restarts
+    answer = record.restarts.asked(
+        name,
+        definitions.counted_by(name, compares_all=turn.rules.follows_edits),
+        policy,
+        ended_s=record.ended[name][1] if name in record.ended else None,
+        now_s=turn.now_s,
+        exit=None if end is None else end.exit,
+    )
+    restarts = without_old_definitions(answer.restarts, name, policy, now_s=turn.now_s)
+    return record if restarts is record.restarts else record.but(restarts=restarts)
 
 
 def _attempt(turn: Turn, record: PodRecord, name: str, made: str) -> int:

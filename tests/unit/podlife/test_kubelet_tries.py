@@ -83,3 +83,39 @@ def test_the_image_of_a_container_that_could_not_be_made(rules: Rules, looks: in
     node.after(16)
     assert node.running() == ["app#0"]
     assert calls_of(node).count("images") == looks
+
+
+@pytest.mark.parametrize("call", ["create_container", "images"])
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+def test_a_container_that_ended_and_cannot_be_made_again(rules: Rules, call: str) -> None:
+    """It waits for what it lacks; for a kubelet each try counts as a start, which the delay of a loop follows."""
+    node = Node(rules=rules)
+    node.lives.put(pod())
+    node.after(2)
+    node.runtime.fail(call, RuntimeRefusedError(call, "UNKNOWN", "no"), times=500)
+    node.exit("app", 1)
+    since = len(node.runtime.calls)
+    reason = {"create_container": "CreateContainerError", "images": "ImageInspectError"}[call]
+    reasons = [why for why, _ in told_in(node, "app", 70.0)]
+    if rules is RIGHT:
+        assert reasons[-1:] == [reason]
+        assert "CrashLoopBackOff" not in reasons
+        return
+    assert reasons == ["", reason, "CrashLoopBackOff", reason]
+    # 0, 12.5, 25 and 50 s after its end: the delays are 10, 20, 40 and 80 s.
+    assert calls_of(node, since).count(call) == 4
+
+
+@pytest.mark.parametrize(("rules", "count"), [(RIGHT, 1), (KUBELET, 0)])
+def test_the_restarts_of_a_container_that_cannot_be_made_again(rules: Rules, count: int) -> None:
+    """The next instance counts as it is tried; for a kubelet once the runtime has it."""
+    node = Node(rules=rules)
+    node.lives.put(pod())
+    node.after(2)
+    node.runtime.fail("create_container", RuntimeRefusedError("create_container", "UNKNOWN", "no"), times=2)
+    node.exit("app", 1)
+    assert ("CreateContainerError", count) in told_in(node, "app", 14)
+    node.after(15)
+    assert node.running() == ["app#1"]
+    node.after(2)
+    assert told_in(node, "app", 1) == [("", 1)]
