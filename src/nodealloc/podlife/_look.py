@@ -69,7 +69,8 @@ class Look:
         rests_s: When what the look led to was done.
         again_s: When it looks again though nothing changes; None for not at all.
         decided: What it led to, all of it; None while nothing was decided of containers.
-        tried: Names of containers whose start it has tried.
+        tried: Names of containers whose start it has tried, each with the number of that attempt.
+        started: Names of those that it has started: it starts none twice.
     """
 
     number: int
@@ -83,4 +84,5 @@ class Look:
     rests_s: float = 0.0
     again_s: float | None = None
     decided: Decided | None = None
-    tried: frozenset[str] = frozenset()
+    tried: Mapping[str, int] = attrs.field(factory=Frozen[str, int])
+    started: frozenset[str] = frozenset()

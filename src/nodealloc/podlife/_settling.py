@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc import _attrs as attrs
 from nodealloc._error_words import error_words
 from nodealloc._frozen import extended, reduced
 from nodealloc.dsw_asw import Cancelled, Done, Failed, Outcome, Step, Uncertain
@@ -255,7 +256,10 @@ def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
         and acted.id not in hooks
     ):
         hooks = extended(hooks, acted.id, HookState.WAITS)
-    return after.but(starting=starting, images=images, post_start=hooks)
+    look = after.look
+    if look is not None and look.tried.get(name) == detail.attempt:
+        look = attrs.evolve(look, started=look.started | {name})
+    return after.but(starting=starting, images=images, post_start=hooks, look=look)
 
 
 def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRecord:

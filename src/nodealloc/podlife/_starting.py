@@ -147,8 +147,10 @@ def starts(
             continue
         if record.look is not None and not is_free:
             break
-        record = _counted_try(turn, record, name)
+        if record.look is not None and name in record.look.started:
+            continue
         made = _made(record, name, plan.sandbox_id, turn.observed.report)
+        record = _counted_try(turn, record, name, made)
         has_failed = name in record.failures
         if not made and not record.images.get(name):
             steps.append(_pull(turn, record, name))
@@ -260,13 +262,16 @@ def _start(
     return record, step
 
 
-def _counted_try(turn: Turn, record: PodRecord, name: str) -> PodRecord:
-    """At a kubelet's pace each look that tries a start counts as one, before anybody knows what comes of it."""
+def _counted_try(turn: Turn, record: PodRecord, name: str, made: str) -> PodRecord:
+    """At a kubelet's pace each look that tries a start counts as one, whatever comes of it.
+
+    It has its number from the beginning: what a listing shows meanwhile may be what it made itself.
+    """
     look = record.look
     if look is None or name in look.tried:
         return record
-    tried = attrs.evolve(look, tried=look.tried | {name})
-    return _counted(turn, record, name).but(look=tried)
+    tried = extended(look.tried, name, _attempt(turn, record, name, made))
+    return _counted(turn, record, name).but(look=attrs.evolve(look, tried=tried))
 
 
 def _counted(turn: Turn, record: PodRecord, name: str) -> PodRecord:
@@ -286,7 +291,12 @@ def _counted(turn: Turn, record: PodRecord, name: str) -> PodRecord:
 
 
 def _attempt(turn: Turn, record: PodRecord, name: str, made: str) -> int:
-    """The number of the instance that starts: that of one that was made, or was about to be, or the next."""
+    """The number of the instance that starts: that of one that was made, or was about to be, or the next.
+
+    By each look of a kubelet it is the one that the try began with.
+    """
+    if record.look is not None and name in record.look.tried:
+        return record.look.tried[name]
     intent = record.starting.get(name)
     newest = turn.observed.report.newest(name)
     if made and newest is not None:

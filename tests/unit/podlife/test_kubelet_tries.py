@@ -119,3 +119,45 @@ def test_the_restarts_of_a_container_that_cannot_be_made_again(rules: Rules, cou
     assert node.running() == ["app#1"]
     node.after(2)
     assert told_in(node, "app", 1) == [("", 1)]
+
+
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+def test_a_container_that_a_listing_shows_made_while_it_starts(rules: Rules) -> None:
+    """It is the one that is started: no other is about to be made, and its end counts as any."""
+    node = Node(rules=rules)
+    start = node.runtime.start_container
+
+    def slowly(container_id: str, /) -> None:
+        node.after(1.5)
+        start(container_id)
+
+    node.runtime.start_container = slowly  # type: ignore[method-assign]
+    node.lives.put(pod())
+    node.after(2)
+    assert node.running() == ["app#0"]
+    assert dict(node.record().starting) == {}
+    assert calls_of(node).count("create_container") == 1
+
+
+@pytest.mark.parametrize(("rules", "reason"), [(RIGHT, "CrashLoopBackOff"), (KUBELET, "")])
+def test_a_container_that_ends_while_another_one_starts(rules: Rules, reason: str) -> None:
+    """It waits for its delay as any, of which a kubelet tells later: nothing starts twice by one look."""
+    node = Node(rules=rules)
+    node.lives.put(pod(containers=TWO))
+    node.after(3)
+    start = node.runtime.start_container
+
+    def slowly(container_id: str, /) -> None:
+        if container_id == node.id_of("two"):
+            node.exit("one", 1)
+            node.after(1.5)
+        start(container_id)
+
+    node.runtime.start_container = slowly  # type: ignore[method-assign]
+    node.exit("one", 1)
+    node.exit("two", 1)
+    node.after(6)
+    assert node.running() == ["two#1"]
+    assert told(node, "one") == (reason, 1)
+    node.after(12)
+    assert sorted(node.running()) == ["one#2", "two#1"]
