@@ -156,7 +156,7 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
 
 
 def _attempts(record: PodRecord, observed: Observed) -> Mapping[str, int]:
-    """The newest attempt of each container, without those that were tried and that the runtime does not have."""
+    """The newest attempt of each container, without what was tried and the runtime does not have."""
     there = {(one.record.name, one.record.attempt) for one in observed.report.containers}
     missing = {
         name: one.attempt - 1

@@ -11,7 +11,6 @@ import attrs
 
 from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain
-from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
 from nodealloc.podlife._configuration import SandboxConfigError
 from nodealloc.podlife._definitions import needs_new_sandbox, unlimited
@@ -141,7 +140,7 @@ class Performer:
             return not_done(error.error, known, again_after_s)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
             known = Acted(listing=self._listings.hurry(uid))
-            return not_done(error, known, self._ends_again_s(uid, step.detail))
+            return not_done(error, known, self._again_after_s(step.detail))
         if acted.not_yet is not None:
             return Done(acted, again_after_s=acted.not_yet.after_s)
         if acted.listing is not None:
@@ -149,12 +148,10 @@ class Performer:
             acted = attrs.evolve(acted, listing=self._listings.hurry(uid, within_s))
         return acted
 
-    def _ends_again_s(self, uid: str, detail: Detail) -> float | None:
-        """How long a stop that failed rests by a kubelet's rules, where its pod ends; None for a back-off."""
-        if self._rules.tells_meanwhile or not isinstance(detail, StopContainer | StopSandbox):
-            return None
-        record = self._worlds.pods.get(uid)
-        return later(0.0) if record is not None and record.life is LifeState.TERMINATING else None
+    def _again_after_s(self, detail: Detail) -> float | None:
+        """How long a call that failed rests by a kubelet's rules, which looks then; None for a back-off."""
+        is_tried_late = isinstance(detail, RunSandbox | StopContainer | StopSandbox)
+        return later(0.0) if is_tried_late and not self._rules.tells_meanwhile else None
 
     def awaited(self, uid: str, /) -> int:
         """Number of the listing that shows what the last call about a pod did; 0 where it is known."""

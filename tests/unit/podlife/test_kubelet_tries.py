@@ -88,7 +88,7 @@ def test_the_image_of_a_container_that_could_not_be_made(rules: Rules, looks: in
 @pytest.mark.parametrize("call", ["create_container", "images"])
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
 def test_a_container_that_ended_and_cannot_be_made_again(rules: Rules, call: str) -> None:
-    """It waits for what it lacks; for a kubelet each try counts as a start, which the delay of a loop follows."""
+    """It waits for what it lacks; for a kubelet each try counts as a start, and a delay follows."""
     node = Node(rules=rules)
     node.lives.put(pod())
     node.after(2)
@@ -119,6 +119,16 @@ def test_the_restarts_of_a_container_that_cannot_be_made_again(rules: Rules, cou
     assert node.running() == ["app#1"]
     node.after(2)
     assert told_in(node, "app", 1) == [("", 1)]
+
+
+@pytest.mark.parametrize(("rules", "times"), [(RIGHT, 8), (KUBELET, 5)])
+def test_a_sandbox_that_cannot_be_made(rules: Rules, times: int) -> None:
+    """It is tried again soon, and ever later; by a kubelet as late as any sync that failed."""
+    node = Node(rules=rules)
+    node.runtime.fail("run_sandbox", RuntimeRefusedError("run_sandbox", "UNKNOWN", "no network"), times=500)
+    node.lives.put(pod())
+    node.after(60)
+    assert calls_of(node).count("run_sandbox") == times
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
