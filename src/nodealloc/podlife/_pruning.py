@@ -51,6 +51,10 @@ def _dead(turn: Turn) -> tuple[str, ...]:
             is_known = record.id in ends
             dead[record.name] += is_known
             goes = is_known and dead[record.name] > turn.policy.dead_kept
+        elif not turn.rules.keeps_starts:
+            # A kubelet never starts it: it is one more dead one.
+            dead[record.name] += record.state is RunState.CREATED and not is_newest
+            goes = record.state is RunState.CREATED and dead[record.name] > turn.policy.dead_kept
         else:
             # One that was made and never started is used as long as it is the newest.
             goes = record.state is RunState.CREATED and not is_newest

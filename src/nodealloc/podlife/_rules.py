@@ -65,9 +65,10 @@ class Rules:
         keeps_delays: How long a container waits before it starts again outlives the
             agent. With the kubelet a restart of it starts all that waits.
         keeps_starts: A container that was told to start has run, though no listing ever showed
-            it: it ended in an unknown way; and an ephemeral container that was made and not started
-            has not run. The kubelet takes a container without a record for one that never ran, and
+            it: it ended in an unknown way; and one that was made and not started has not run, and is
+            started. The kubelet takes a container without a record for one that never ran, and
             starts it again, also with policy Never, and a debug container that was made for one that ran.
+            Of any other that was made and did not start it makes the next attempt.
         keeps_refusals: A pod that was refused stays refused. The kubelet asks again
             when it is started anew.
         remembers_pods: A pod that was ending as the agent ended, or whose manifest went

@@ -27,7 +27,7 @@ from nodealloc.podlife._restarts import without_old_definitions
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podspec import Pod, PullPolicy, RestartPolicy
-from nodealloc.runtime import PodReport, RunState
+from nodealloc.runtime import RunState
 
 __all__ = ["Turn", "in_new_sandbox", "resizes", "starts", "stop_sandbox"]
 
@@ -149,7 +149,7 @@ def starts(
             break
         if record.look is not None and name in record.look.started:
             continue
-        made = _made(record, name, plan.sandbox_id, turn.observed.report)
+        made = _made(turn, record, name, plan.sandbox_id)
         record = _counted_try(turn, record, name, made)
         has_failed = name in record.failures
         if not made and not record.images.get(name):
@@ -208,11 +208,12 @@ def _post_start(turn: Turn, record: PodRecord) -> tuple[Step[Detail], ...]:
     )
 
 
-def _made(record: PodRecord, name: str, sandbox_id: str, report: PodReport) -> str:
-    """An instance that was made for this start and has not run; "" for none."""
-    newest = report.newest(name)
+def _made(turn: Turn, record: PodRecord, name: str, sandbox_id: str) -> str:
+    """An instance that was made for this start and has not run; "" for none, and for a kubelet."""
+    newest = turn.observed.report.newest(name)
     if (
         newest is None
+        or not turn.rules.keeps_starts
         or newest.record.state is not RunState.CREATED
         or newest.record.sandbox_id != sandbox_id
     ):

@@ -6,7 +6,7 @@ import pytest
 
 from nodealloc.podlife import KUBELET, Rules
 from nodealloc.podspec import Container
-from nodealloc.runtime import RuntimeRefusedError, RuntimeUnavailableError
+from nodealloc.runtime import RunState, RuntimeRefusedError, RuntimeUnavailableError
 from tests.unit.podlife_node import Node, pod
 
 RIGHT = Rules()
@@ -129,6 +129,20 @@ def test_a_sandbox_that_cannot_be_made(rules: Rules, times: int) -> None:
     node.lives.put(pod())
     node.after(60)
     assert calls_of(node).count("run_sandbox") == times
+
+
+@pytest.mark.parametrize(("rules", "count"), [(RIGHT, 0), (KUBELET, 1)])
+def test_a_container_that_was_made_and_did_not_start(rules: Rules, count: int) -> None:
+    """It is started; a kubelet makes another one, which is a restart."""
+    node = Node(rules=rules)
+    node.runtime.fail("start_container", RuntimeUnavailableError("start_container", "away"), times=1)
+    node.lives.put(pod())
+    node.after(16)
+    assert node.running() == [f"app#{count}"]
+    assert told(node, "app") == ("", count)
+    assert calls_of(node).count("create_container") == 1 + count
+    first = node.containers()[0].record
+    assert (first.attempt, first.state is RunState.CREATED) == (0, bool(count))
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
