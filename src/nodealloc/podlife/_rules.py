@@ -49,7 +49,8 @@ class Rules:
             meanwhile containers stay as they were, and one that is made and does not run
             yet is not there. What failed it tells, and tries again, with the next look. It
             looks for a container's image with each try, once those before it have started; each try
-            counts for the delay of a crash loop, and a restart once the runtime has it. It stops
+            counts for the delay of a crash loop, and a restart once the runtime has it. One whose post-start
+            hook failed goes on where its stop failed. It stops
             one container after the other, and decides nothing else of the pod until all that
             a look led to is done: it takes no notice of an edit, an end or a shorter grace before.
             What it stops to start again starts, though it had ended by itself; here its policy decides then.

@@ -176,6 +176,8 @@ def _not_done(
         return have.but(waits_for=NotYet(blocker=name, message=words))
     if isinstance(detail, Hook | Prune | Resize):
         return have
+    if isinstance(detail, StopContainer) and have.look is not None:
+        have = _not_stopped(have, detail.container_id)
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
         have = have.failing(detail.container, known.failure)
         if have.look is not None and detail.container in have.images:
@@ -187,6 +189,15 @@ def _not_done(
         have = _begun(have, detail, known)
     # Nobody knows what it did: nothing is made before a listing that began after it.
     return have.but(doubt=None if known is None else known.listing)
+
+
+def _not_stopped(have: PodRecord, cid: str) -> PodRecord:
+    """A kubelet tries once to stop a container whose post-start hook failed: its next look finds it running."""
+    stopping = have.stopping.get(cid)
+    if stopping is None or stopping.reason is not StopReason.POST_START_HOOK or have.life.is_ending:
+        return have
+    hooks = reduced(have.pre_stop, cid) if cid in have.pre_stop else have.pre_stop
+    return have.but(stopping=reduced(have.stopping, cid), pre_stop=hooks)
 
 
 def _made_ready(have: PodRecord, detail: MakeReady, acted: Acted, now_s: float, rules: Rules) -> PodRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nodealloc.podlife import KUBELET, Rules
-from nodealloc.podspec import Container
+from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler
 from nodealloc.runtime import RunState, RuntimeRefusedError, RuntimeUnavailableError
 from tests.unit.podlife_node import Node, pod
 
@@ -143,6 +143,26 @@ def test_a_container_that_was_made_and_did_not_start(rules: Rules, count: int) -
     assert calls_of(node).count("create_container") == 1 + count
     first = node.containers()[0].record
     assert (first.attempt, first.state is RunState.CREATED) == (0, bool(count))
+
+
+@pytest.mark.parametrize(("rules", "running", "stops"), [(RIGHT, ["app#1"], 2), (KUBELET, ["app#0"], 1)])
+def test_a_container_whose_hook_failed_and_that_could_not_be_stopped(
+    rules: Rules, running: list[str], stops: int
+) -> None:
+    """It is stopped once the runtime is back; a kubelet finds that it runs, and leaves it so."""
+    hook = Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=("warm",))))
+    node = Node(rules=rules)
+    node.hooks.answer = lambda call: "no" if call.container_id == "container-2" else ""
+    node.runtime.fail("stop_container", RuntimeUnavailableError("stop_container", "away"), times=1)
+    node.lives.put(pod(containers=[Container(name="app", image="busybox", lifecycle=hook)]))
+    node.after(30)
+    assert node.running() == running
+    assert len(node.stops) == stops
+    assert told(node, "app") == ("", stops - 1)
+    node.lives.heard()
+    node.lives.remove("u")
+    node.after(5)
+    assert node.running() == []
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
