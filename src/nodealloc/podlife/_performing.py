@@ -139,8 +139,7 @@ class Performer:
                 again_after_s = 0.0  # a kubelet tries again whenever it looks
             return not_done(error.error, known, again_after_s)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
-            known = Acted(listing=self._listings.hurry(uid))
-            return not_done(error, known, self._again_after_s(step.detail))
+            return not_done(error, Acted(listing=self._listings.hurry(uid)), self._again_after_s(step.detail))
         if acted.not_yet is not None:
             return Done(acted, again_after_s=acted.not_yet.after_s)
         if acted.listing is not None:
@@ -150,8 +149,8 @@ class Performer:
 
     def _again_after_s(self, detail: Detail) -> float | None:
         """How long a call that failed rests by a kubelet's rules, which looks then; None for a back-off."""
-        is_tried_late = isinstance(detail, RunSandbox | StopContainer | StopSandbox)
-        return later(0.0) if is_tried_late and not self._rules.tells_meanwhile else None
+        is_late = isinstance(detail, RunSandbox | StopContainer | StopSandbox)
+        return later(0.0) if is_late and not self._rules.tells_meanwhile else None
 
     def awaited(self, uid: str, /) -> int:
         """Number of the listing that shows what the last call about a pod did; 0 where it is known."""
@@ -179,7 +178,7 @@ class Performer:
             case StopContainer() if self._stops.had_ended(uid, detail):
                 return Acted(listing=0, had_ended=True)
             case StopContainer():
-                self._stops.stop(uid, detail)
+                self._stops.stop(uid, detail, self._hook_again_s(uid, detail, cancel))
             case StopSandbox():
                 with contextlib.suppress(NoSuchRecordError):
                     self._runtime.stop_sandbox(detail.sandbox_id)
@@ -343,6 +342,15 @@ class Performer:
             said = error_words(error)
         reason = "FailedPostStartHook" if is_post else "FailedPreStopHook"
         return Acted(failure=StartFailure(reason=reason, message=said) if said else None)
+
+    def _hook_again_s(self, uid: str, detail: StopContainer, cancel: Cancel) -> int:
+        """Run its hook before a stop that is tried again, as a kubelet does; the whole seconds that took."""
+        if detail.grace_s <= 0 or not self._stops.is_again(uid, detail):
+            return 0
+        began_s, cid = self._clock.monotonic_s(), detail.container_id
+        hook = Hook(HookKind.PRE_STOP, detail.container, cid, began_s + detail.grace_s)
+        self._hook(self._record(uid), hook, cancel)
+        return int(self._clock.monotonic_s() - began_s)
 
     def _remove(self, detail: Remove | Prune) -> None:
         for one in detail.containers:

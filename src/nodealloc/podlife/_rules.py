@@ -19,7 +19,7 @@ class Rules:
             kubelet 0 means not set.
         keeps_deadline: Hooks, sidecars and their waiting fit into the grace. The
             kubelet counts whole seconds, gives each container 2 s at least, and all of
-            the grace anew where the runtime did not take the stop.
+            the grace anew, for its hook as well, where the runtime did not take the stop.
         skips_stopped: A sidecar waits for all behind it that run. With the kubelet
             one that does not run breaks the chain.
         keeps_sandbox_id: A sandbox that has the wrong network is named, so that it

@@ -192,7 +192,7 @@ def _not_done(
 
 
 def _not_stopped(have: PodRecord, cid: str) -> PodRecord:
-    """A kubelet tries once to stop a container whose post-start hook failed: its next look finds it running."""
+    """A kubelet tries once to stop one whose post-start hook failed: its next look finds it running."""
     stopping = have.stopping.get(cid)
     if stopping is None or stopping.reason is not StopReason.POST_START_HOOK or have.life.is_ending:
         return have

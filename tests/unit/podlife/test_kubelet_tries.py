@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
-from nodealloc.podlife import KUBELET, Rules
+from nodealloc.podlife import KUBELET, HookCall, Rules
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler
 from nodealloc.runtime import RunState, RuntimeRefusedError, RuntimeUnavailableError
 from tests.unit.podlife_node import Node, pod
@@ -163,6 +164,34 @@ def test_a_container_whose_hook_failed_and_that_could_not_be_stopped(
     node.lives.remove("u")
     node.after(5)
     assert node.running() == []
+
+
+@pytest.mark.parametrize(("rules", "hooks", "graces"), [(RIGHT, 1, [7.0, 2.0]), (KUBELET, 5, [7.0, 7.0])])
+def test_the_hook_of_a_stop_that_is_tried_again(rules: Rules, hooks: int, graces: list[float]) -> None:
+    """It has run; with a kubelet it runs before each try, and the container has what is left of its grace."""
+    hook = Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=("drain",))))
+    node, begun = Node(rules=rules), list[float]()
+
+    def drain(_call: HookCall) -> str:
+        begun.append(node.clock.monotonic_s())
+        node.clock.advance(1.0)
+        return ""
+
+    node.hooks.answer = drain
+    app = Container(name="app", image="busybox", lifecycle=hook)
+    node.lives.heard()
+    node.lives.put(pod(containers=[app], grace_s=8))
+    node.after(2)
+    node.runtime.fail("stop_container", RuntimeUnavailableError("stop_container", "away"), times=4)
+    node.lives.put(
+        attrs.evolve(
+            pod(containers=[app], grace_s=8), deletion_timestamp="now", deletion_grace_period_seconds=8
+        )
+    )
+    node.after(90)
+    assert node.running() == []
+    assert len(begun) == hooks
+    assert [node.stops[0][1], node.stops[-1][1]] == graces
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
