@@ -71,6 +71,7 @@ class Look:
         decided: What it led to, all of it; None while nothing was decided of containers.
         tried: Names of containers whose start it has tried, each with the number of that attempt.
         started: Names of those that it has started: it starts none twice.
+        unstopped: Ids of containers that it could not stop: a kubelet does nothing more then.
     """
 
     number: int
@@ -86,3 +87,4 @@ class Look:
     decided: Decided | None = None
     tried: Mapping[str, int] = attrs.field(factory=Frozen[str, int])
     started: frozenset[str] = frozenset()
+    unstopped: frozenset[str] = frozenset()

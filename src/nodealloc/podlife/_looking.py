@@ -15,7 +15,7 @@ import attrs
 
 from nodealloc._frozen import Frozen
 from nodealloc.podfacts import Exited, LifeState
-from nodealloc.podlife._details import Prune, Resize
+from nodealloc.podlife._details import Prune, Resize, StopContainer
 from nodealloc.podlife._look import Decided, Look, StartFailure, later
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
@@ -49,7 +49,7 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
         return decide(record, tries_again=False)
     if look is not None and look.acts:
         answer = decide(record, tries_again=False)
-        if _acts(answer):
+        if _acts(answer) and not _is_interrupted(answer, look, observed):
             return _decided(answer)
         record = at_rest(answer.record.but(look=look), now_s)
         look = record.look
@@ -91,6 +91,13 @@ def _until_listed(record: PodRecord, look: Look, decide: Deciding, now_s: float)
     if answer.is_over or _acts(answer):
         return Next(record=record, again_at_s=_known_again_s(look))
     return _waiting(attrs.evolve(answer, record=answer.record.but(look=look)), now_s)
+
+
+def _is_interrupted(answer: Next, look: Look, observed: Observed) -> bool:
+    """Whether something happened since a stop failed, with which the look was over."""
+    left = [one.detail for one in answer.steps if not isinstance(one.detail, Prune | Resize)]
+    waits = all(isinstance(one, StopContainer) and one.container_id in look.unstopped for one in left)
+    return waits and _has_changed(look.marks, observed.marks)
 
 
 def _decided(answer: Next) -> Next:

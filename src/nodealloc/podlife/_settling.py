@@ -28,7 +28,7 @@ from nodealloc.podlife._details import (
 from nodealloc.podlife._ending import asked_to_end
 from nodealloc.podlife._forms import made_ready
 from nodealloc.podlife._grace import kill_grace_s
-from nodealloc.podlife._look import StartFailure
+from nodealloc.podlife._look import Look, StartFailure
 from nodealloc.podlife._plan import StopReason
 from nodealloc.podlife._record import (
     Begun,
@@ -177,7 +177,7 @@ def _not_done(
     if isinstance(detail, Hook | Prune | Resize):
         return have
     if isinstance(detail, StopContainer) and have.look is not None:
-        have = _not_stopped(have, detail.container_id)
+        have = _not_stopped(have, have.look, detail.container_id)
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
         have = have.failing(detail.container, known.failure)
         if have.look is not None and detail.container in have.images:
@@ -191,11 +191,13 @@ def _not_done(
     return have.but(doubt=None if known is None else known.listing)
 
 
-def _not_stopped(have: PodRecord, cid: str) -> PodRecord:
-    """A kubelet tries once to stop one whose post-start hook failed: its next look finds it running."""
+def _not_stopped(have: PodRecord, look: Look, cid: str) -> PodRecord:
+    """A kubelet's look is over with it, but for one whose hook failed: the next one finds that running."""
     stopping = have.stopping.get(cid)
-    if stopping is None or stopping.reason is not StopReason.POST_START_HOOK or have.life.is_ending:
+    if stopping is None or have.life.is_ending:
         return have
+    if stopping.reason is not StopReason.POST_START_HOOK:
+        return have.but(look=attrs.evolve(look, unstopped=look.unstopped | {cid}))
     hooks = reduced(have.pre_stop, cid) if cid in have.pre_stop else have.pre_stop
     return have.but(stopping=reduced(have.stopping, cid), pre_stop=hooks)
 

@@ -8,7 +8,7 @@ import pytest
 from nodealloc.podlife import KUBELET, HookCall, Rules
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler
 from nodealloc.runtime import RunState, RuntimeRefusedError, RuntimeUnavailableError
-from tests.unit.podlife_node import Node, pod
+from tests.unit.podlife_node import Node, Verdicts, pod
 
 RIGHT = Rules()
 TWO = (Container(name="one", image="busybox"), Container(name="two", image="busybox"))
@@ -192,6 +192,45 @@ def test_the_hook_of_a_stop_that_is_tried_again(rules: Rules, hooks: int, graces
     assert node.running() == []
     assert len(begun) == hooks
     assert [node.stops[0][1], node.stops[-1][1]] == graces
+
+
+def failing_its_probe(rules: Rules) -> Node:
+    """A pod of which one container is to start again, and could not be stopped."""
+    node = Node(rules=rules)
+    node.lives.heard()
+    node.lives.put(pod(containers=TWO, grace_s=20, annotations={"kubernetes.io/config.source": "file"}))
+    node.after(5)
+    node.runtime.fail("stop_container", RuntimeUnavailableError("stop_container", "away"), times=1)
+    node.verdicts.put("u", Verdicts(alive={node.id_of("one"): False}))
+    while not node.stops:
+        node.after(0.25, step_s=0.25)
+    return node
+
+
+def test_a_pod_that_goes_after_a_stop_that_failed() -> None:
+    """By a kubelet's rules its sync is over: the container is not started again first."""
+    node = failing_its_probe(KUBELET)
+    node.after(2)
+    node.lives.remove("u")
+    node.after(3)
+    assert [one.record.name for one in node.containers()] == ["one", "two"]
+    assert node.running() == []
+    assert [grace_s for _, grace_s in node.stops] == [20.0, 20.0, 20.0]
+
+
+def test_what_happens_after_a_stop_that_failed_is_told() -> None:
+    """By a kubelet's rules it looks at the pod as a listing shows something new."""
+    node = failing_its_probe(KUBELET)
+    node.after(2)
+    node.exit("two", 1)
+    node.after(4)
+    facts = node.lives.facts.get("u")
+    assert facts is not None
+    assert facts.report is not None
+    states = {one.record.name: one.record.state for one in facts.report.containers}
+    assert states["two"] is RunState.EXITED
+    node.after(12)
+    assert sorted(node.running()) == ["one#1", "two#1"]
 
 
 @pytest.mark.parametrize("rules", [RIGHT, KUBELET])
