@@ -306,9 +306,9 @@ class Performer:
         try:
             made = self._runtime.create_container(detail.sandbox_id, config, sandbox)
             return made_id("create_container", made)
-        except NameReservedError:
-            raise  # made by a call whose answer was lost: the listing shows it
         except Exception as error:
+            if isinstance(error, NameReservedError) and self._rules.tells_meanwhile:
+                raise  # made by a call whose answer was lost: the listing shows it
             raise CannotStartError("CreateContainerError", error) from error
 
     def _resize(self, record: PodRecord, detail: Resize) -> Acted:

@@ -7,7 +7,7 @@ import pytest
 
 from nodealloc.podlife import KUBELET, HookCall, Rules
 from nodealloc.podspec import Container, ExecAction, Lifecycle, LifecycleHandler
-from nodealloc.runtime import RunState, RuntimeRefusedError, RuntimeUnavailableError
+from nodealloc.runtime import NameReservedError, RunState, RuntimeRefusedError, RuntimeUnavailableError
 from tests.unit.podlife_node import Node, Verdicts, pod
 
 RIGHT = Rules()
@@ -273,3 +273,18 @@ def test_a_container_that_ends_while_another_one_starts(rules: Rules, reason: st
     assert told(node, "one") == (reason, 1)
     node.after(12)
     assert sorted(node.running()) == ["one#2", "two#1"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "reasons"), [(RIGHT, [("", 0)]), (KUBELET, [("CreateContainerError", 0), ("", 0)])]
+)
+def test_a_container_whose_name_is_taken(rules: Rules, reasons: list[tuple[str, int]]) -> None:
+    """A listing shows whose it is; for a kubelet it is an error as any, and it tries again as late."""
+    node = Node(rules=rules)
+    taken = NameReservedError("create_container", "container-9", "the name is reserved")
+    node.runtime.fail("create_container", taken, times=2)
+    node.lives.put(pod())
+    node.after(3)
+    assert told_in(node, "app", 20) == reasons
+    assert node.running() == ["app#0"]
+    assert calls_of(node).count("create_container") == 3
