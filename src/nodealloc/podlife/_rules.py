@@ -69,7 +69,7 @@ class Rules:
             it: it ended in an unknown way; and one that was made and not started has not run, and is
             started. The kubelet takes a container without a record for one that never ran, and
             starts it again, also with policy Never, and a debug container that was made for one that ran.
-            Of any other that was made and did not start it makes the next attempt.
+            Of any other that was made and did not start it makes the next attempt with its next look.
         keeps_refusals: A pod that was refused stays refused. The kubelet asks again
             when it is started anew.
         remembers_pods: A pod that was ending as the agent ended, or whose manifest went

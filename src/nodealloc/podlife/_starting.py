@@ -209,11 +209,11 @@ def _post_start(turn: Turn, record: PodRecord) -> tuple[Step[Detail], ...]:
 
 
 def _made(turn: Turn, record: PodRecord, name: str, sandbox_id: str) -> str:
-    """An instance that was made for this start and has not run; "" for none, and for a kubelet."""
+    """An instance that was made for this start and has not run; "" for none, and at a kubelet's pace."""
     newest = turn.observed.report.newest(name)
     if (
         newest is None
-        or not turn.rules.keeps_starts
+        or (record.look is not None and not turn.rules.keeps_starts)
         or newest.record.state is not RunState.CREATED
         or newest.record.sandbox_id != sandbox_id
     ):

@@ -233,7 +233,7 @@ def test_what_happens_after_a_stop_that_failed_is_told() -> None:
     assert sorted(node.running()) == ["one#1", "two#1"]
 
 
-@pytest.mark.parametrize("rules", [RIGHT, KUBELET])
+@pytest.mark.parametrize("rules", [RIGHT, KUBELET, Rules(keeps_starts=False)])
 def test_a_container_that_a_listing_shows_made_while_it_starts(rules: Rules) -> None:
     """It is the one that is started: no other is about to be made, and its end counts as any."""
     node = Node(rules=rules)
