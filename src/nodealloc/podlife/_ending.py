@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -24,7 +24,7 @@ from nodealloc.podlife._look import later
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
 from nodealloc.podlife._ports import Preparation
-from nodealloc.podlife._record import Ending, EndingKind, PodRecord
+from nodealloc.podlife._record import Ending, EndingKind, PodRecord, Stopping
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._starting import stop_sandbox
 from nodealloc.podlife._stops import Due, containers_of, steps_to_stop
@@ -74,11 +74,22 @@ def asked_to_end(
     if record.deadline_s is not None:
         deadline_s = min(deadline_s, record.deadline_s)
     after = record.but(
-        grace_s=grace_s, deadline_s=deadline_s, ending=record.ending or next(iter(reasons), None)
+        grace_s=grace_s,
+        deadline_s=deadline_s,
+        ending=record.ending or next(iter(reasons), None),
+        stopping=_still_stopping(record),
     )
     moved = after.moved(_EVENTS.get(reasons[0].kind, LifeEvent.END_ASKED) if reasons else LifeEvent.END_ASKED)
     # Whoever ends a pod may give a reason that its state does not come to by itself.
     return moved if moved.life.is_ending else after.moved(LifeEvent.END_ASKED)
+
+
+def _still_stopping(record: PodRecord) -> Mapping[str, Stopping]:
+    """Without containers that a kubelet could not stop before: it begins anew, with the grace of this end."""
+    unstopped = record.look.unstopped if record.look is not None else ()
+    if not unstopped:
+        return record.stopping
+    return {cid: one for cid, one in record.stopping.items() if cid not in unstopped}
 
 
 _EVENTS: Final = {

@@ -71,7 +71,8 @@ def _is_first(detail: Detail, before: PodRecord, now_s: float, policy: LifePolic
         case Start() | Pull() | Hook():
             return True
         case StopContainer():
-            return now_s < detail.until_s + policy.term_s
+            has_failed = before.look is not None and detail.container_id in before.look.unstopped
+            return not has_failed and now_s < detail.until_s + policy.term_s
         case RunSandbox():
             return before.sandbox_attempt < detail.attempt
         case _:

@@ -69,6 +69,9 @@ class Look:
         rests_s: When what the look led to was done.
         again_s: When it looks again though nothing changes; None for not at all.
         decided: What it led to, all of it; None while nothing was decided of containers.
+        tried: Names of containers whose start it has tried, each with the number of that attempt.
+        started: Names of those that it has started: it starts none twice.
+        unstopped: Ids of containers that it could not stop: a kubelet does nothing more then.
     """
 
     number: int
@@ -82,3 +85,6 @@ class Look:
     rests_s: float = 0.0
     again_s: float | None = None
     decided: Decided | None = None
+    tried: Mapping[str, int] = attrs.field(factory=Frozen[str, int])
+    started: frozenset[str] = frozenset()
+    unstopped: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ import attrs
 
 from nodealloc._frozen import Frozen
 from nodealloc.podfacts import Exited, LifeState
-from nodealloc.podlife._details import Prune, Resize
+from nodealloc.podlife._details import Prune, Resize, StopContainer
 from nodealloc.podlife._look import Decided, Look, StartFailure, later
 from nodealloc.podlife._next import Next
 from nodealloc.podlife._observed import Observed
@@ -49,7 +49,7 @@ def at_its_pace(record: PodRecord, observed: Observed, decide: Deciding, /, *, n
         return decide(record, tries_again=False)
     if look is not None and look.acts:
         answer = decide(record, tries_again=False)
-        if _acts(answer):
+        if _acts(answer) and not _is_interrupted(answer, look, observed):
             return _decided(answer)
         record = at_rest(answer.record.but(look=look), now_s)
         look = record.look
@@ -91,6 +91,13 @@ def _until_listed(record: PodRecord, look: Look, decide: Deciding, now_s: float)
     if answer.is_over or _acts(answer):
         return Next(record=record, again_at_s=_known_again_s(look))
     return _waiting(attrs.evolve(answer, record=answer.record.but(look=look)), now_s)
+
+
+def _is_interrupted(answer: Next, look: Look, observed: Observed) -> bool:
+    """Whether something happened since a stop failed, with which the look was over."""
+    left = [one.detail for one in answer.steps if not isinstance(one.detail, Prune | Resize)]
+    waits = all(isinstance(one, StopContainer) and one.container_id in look.unstopped for one in left)
+    return waits and _has_changed(look.marks, observed.marks)
 
 
 def _decided(answer: Next) -> Next:
@@ -146,13 +153,24 @@ def _looked_at(record: PodRecord, observed: Observed, listed_s: float) -> PodRec
         marks=observed.marks,
         edition=record.edition,
         failures=record.failures,
-        attempts=record.attempts,
+        attempts=_attempts(record, observed),
         shown=_shown(record, observed),
         listed_s=listed_s,
     )
     # What the look before stopped to start again, and could not start, ended like any other.
     nothing = Frozen[str, str]()
     return record.but(look=look, failures=Frozen[str, StartFailure](), owed=nothing, owed_here=nothing)
+
+
+def _attempts(record: PodRecord, observed: Observed) -> Mapping[str, int]:
+    """The newest attempt of each container, without what was tried and the runtime does not have."""
+    there = {(one.record.name, one.record.attempt) for one in observed.report.containers}
+    missing = {
+        name: one.attempt - 1
+        for name, one in record.starting.items()
+        if one.attempt == record.attempts.get(name) and (name, one.attempt) not in there
+    }
+    return Frozen[str, int]({**record.attempts, **missing}) if missing else record.attempts
 
 
 def _shown(record: PodRecord, observed: Observed) -> Mapping[str, bool]:

@@ -11,7 +11,6 @@ import attrs
 
 from nodealloc._error_words import error_words
 from nodealloc.dsw_asw import Cancel, Clock, Done, Failed, Step, Uncertain
-from nodealloc.podfacts import LifeState
 from nodealloc.podlife._answers import CheckedConfigures, heard_of_hook, made_id, prepared, taken_back
 from nodealloc.podlife._configuration import SandboxConfigError
 from nodealloc.podlife._definitions import needs_new_sandbox, unlimited
@@ -140,8 +139,7 @@ class Performer:
                 again_after_s = 0.0  # a kubelet tries again whenever it looks
             return not_done(error.error, known, again_after_s)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is tried again after a back-off
-            known = Acted(listing=self._listings.hurry(uid))
-            return not_done(error, known, self._ends_again_s(uid, step.detail))
+            return not_done(error, Acted(listing=self._listings.hurry(uid)), self._again_after_s(step.detail))
         if acted.not_yet is not None:
             return Done(acted, again_after_s=acted.not_yet.after_s)
         if acted.listing is not None:
@@ -149,12 +147,10 @@ class Performer:
             acted = attrs.evolve(acted, listing=self._listings.hurry(uid, within_s))
         return acted
 
-    def _ends_again_s(self, uid: str, detail: Detail) -> float | None:
-        """How long a stop that failed rests by a kubelet's rules, where its pod ends; None for a back-off."""
-        if self._rules.tells_meanwhile or not isinstance(detail, StopContainer | StopSandbox):
-            return None
-        record = self._worlds.pods.get(uid)
-        return later(0.0) if record is not None and record.life is LifeState.TERMINATING else None
+    def _again_after_s(self, detail: Detail) -> float | None:
+        """How long a call that failed rests by a kubelet's rules, which looks then; None for a back-off."""
+        is_late = isinstance(detail, RunSandbox | StopContainer | StopSandbox)
+        return later(0.0) if is_late and not self._rules.tells_meanwhile else None
 
     def awaited(self, uid: str, /) -> int:
         """Number of the listing that shows what the last call about a pod did; 0 where it is known."""
@@ -182,7 +178,7 @@ class Performer:
             case StopContainer() if self._stops.had_ended(uid, detail):
                 return Acted(listing=0, had_ended=True)
             case StopContainer():
-                self._stops.stop(uid, detail)
+                self._stops.stop(uid, detail, self._hook_again_s(uid, detail, cancel))
             case StopSandbox():
                 with contextlib.suppress(NoSuchRecordError):
                     self._runtime.stop_sandbox(detail.sandbox_id)
@@ -310,9 +306,9 @@ class Performer:
         try:
             made = self._runtime.create_container(detail.sandbox_id, config, sandbox)
             return made_id("create_container", made)
-        except NameReservedError:
-            raise  # made by a call whose answer was lost: the listing shows it
         except Exception as error:
+            if isinstance(error, NameReservedError) and self._rules.tells_meanwhile:
+                raise  # made by a call whose answer was lost: the listing shows it
             raise CannotStartError("CreateContainerError", error) from error
 
     def _resize(self, record: PodRecord, detail: Resize) -> Acted:
@@ -346,6 +342,15 @@ class Performer:
             said = error_words(error)
         reason = "FailedPostStartHook" if is_post else "FailedPreStopHook"
         return Acted(failure=StartFailure(reason=reason, message=said) if said else None)
+
+    def _hook_again_s(self, uid: str, detail: StopContainer, cancel: Cancel) -> int:
+        """Run its hook before a stop that is tried again, as a kubelet does; the whole seconds that took."""
+        if detail.grace_s <= 0 or not self._stops.is_again(uid, detail):
+            return 0
+        began_s, cid = self._clock.monotonic_s(), detail.container_id
+        hook = Hook(HookKind.PRE_STOP, detail.container, cid, began_s + detail.grace_s)
+        self._hook(self._record(uid), hook, cancel)
+        return int(self._clock.monotonic_s() - began_s)
 
     def _remove(self, detail: Remove | Prune) -> None:
         for one in detail.containers:

@@ -46,14 +46,16 @@ def _dead(turn: Turn) -> tuple[str, ...]:
     for one in turn.observed.report.containers:
         record, is_newest = one.record, one.record.name not in seen
         seen.add(record.name)
-        if record.state is RunState.EXITED:
-            # One whose end nobody knows may be one that was made, never started, and just removed.
-            is_known = record.id in ends
+        is_left = record.state is RunState.CREATED and not is_newest
+        if record.state is RunState.EXITED or (is_left and not turn.rules.keeps_starts):
+            # One whose end nobody knows may be one that was made, never started, and just removed. By a
+            # kubelet's rules one that was made and never started is one more dead one.
+            is_known = is_left or record.id in ends
             dead[record.name] += is_known
             goes = is_known and dead[record.name] > turn.policy.dead_kept
         else:
             # One that was made and never started is used as long as it is the newest.
-            goes = record.state is RunState.CREATED and not is_newest
+            goes = is_left
         if goes and record.id not in ours:
             containers.append(record.id)
     return tuple(containers)

@@ -19,7 +19,7 @@ class Rules:
             kubelet 0 means not set.
         keeps_deadline: Hooks, sidecars and their waiting fit into the grace. The
             kubelet counts whole seconds, gives each container 2 s at least, and all of
-            the grace anew where the runtime did not take the stop.
+            the grace anew, for its hook as well, where the runtime did not take the stop.
         skips_stopped: A sidecar waits for all behind it that run. With the kubelet
             one that does not run breaks the chain.
         keeps_sandbox_id: A sandbox that has the wrong network is named, so that it
@@ -47,7 +47,10 @@ class Rules:
         tells_meanwhile: What happens to a pod is told as it happens, and what failed is
             tried again when it may be. The kubelet looks at a pod, tells of it and acts:
             meanwhile containers stay as they were, and one that is made and does not run
-            yet is not there. What failed it tells, and tries again, with the next look. It stops
+            yet is not there. What failed it tells, and tries again, with the next look. It
+            looks for a container's image with each try, once those before it have started; each try
+            counts for the delay of a crash loop, and a restart once the runtime has it. One whose post-start
+            hook failed goes on where its stop failed. It stops
             one container after the other, and decides nothing else of the pod until all that
             a look led to is done: it takes no notice of an edit, an end or a shorter grace before.
             What it stops to start again starts, though it had ended by itself; here its policy decides then.
@@ -63,9 +66,10 @@ class Rules:
         keeps_delays: How long a container waits before it starts again outlives the
             agent. With the kubelet a restart of it starts all that waits.
         keeps_starts: A container that was told to start has run, though no listing ever showed
-            it: it ended in an unknown way; and an ephemeral container that was made and not started
-            has not run. The kubelet takes a container without a record for one that never ran, and
+            it: it ended in an unknown way; and one that was made and not started has not run, and is
+            started. The kubelet takes a container without a record for one that never ran, and
             starts it again, also with policy Never, and a debug container that was made for one that ran.
+            Of any other that was made and did not start it makes the next attempt with its next look.
         keeps_refusals: A pod that was refused stays refused. The kubelet asks again
             when it is started anew.
         remembers_pods: A pod that was ending as the agent ended, or whose manifest went

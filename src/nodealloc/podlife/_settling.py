@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodealloc import _attrs as attrs
 from nodealloc._error_words import error_words
 from nodealloc._frozen import extended, reduced
 from nodealloc.dsw_asw import Cancelled, Done, Failed, Outcome, Step, Uncertain
@@ -27,7 +28,7 @@ from nodealloc.podlife._details import (
 from nodealloc.podlife._ending import asked_to_end
 from nodealloc.podlife._forms import made_ready
 from nodealloc.podlife._grace import kill_grace_s
-from nodealloc.podlife._look import StartFailure
+from nodealloc.podlife._look import Look, StartFailure
 from nodealloc.podlife._plan import StopReason
 from nodealloc.podlife._record import (
     Begun,
@@ -175,14 +176,30 @@ def _not_done(
         return have.but(waits_for=NotYet(blocker=name, message=words))
     if isinstance(detail, Hook | Prune | Resize):
         return have
+    if isinstance(detail, StopContainer) and have.look is not None:
+        have = _not_stopped(have, have.look, detail.container_id)
     if isinstance(detail, Pull | Start) and known is not None and known.failure is not None:
         have = have.failing(detail.container, known.failure)
+        if have.look is not None and detail.container in have.images:
+            # A kubelet looks for the image with each try.
+            have = have.but(images=reduced(have.images, detail.container))
     if isinstance(detail, Pull) or (known is None and isinstance(outcome, Failed)):
         return have
     if isinstance(detail, Start) and isinstance(outcome, Uncertain) and known is not None and known.id:
         have = _begun(have, detail, known)
     # Nobody knows what it did: nothing is made before a listing that began after it.
     return have.but(doubt=None if known is None else known.listing)
+
+
+def _not_stopped(have: PodRecord, look: Look, cid: str) -> PodRecord:
+    """A kubelet's look is over with it, but for one whose hook failed: the next one finds that running."""
+    stopping = have.stopping.get(cid)
+    if stopping is None or have.life.is_ending:
+        return have
+    if stopping.reason is not StopReason.POST_START_HOOK:
+        return have.but(look=attrs.evolve(look, unstopped=look.unstopped | {cid}))
+    hooks = reduced(have.pre_stop, cid) if cid in have.pre_stop else have.pre_stop
+    return have.but(stopping=reduced(have.stopping, cid), pre_stop=hooks)
 
 
 def _made_ready(have: PodRecord, detail: MakeReady, acted: Acted, now_s: float, rules: Rules) -> PodRecord:
@@ -252,7 +269,10 @@ def _started(have: PodRecord, detail: Start, acted: Acted) -> PodRecord:
         and acted.id not in hooks
     ):
         hooks = extended(hooks, acted.id, HookState.WAITS)
-    return after.but(starting=starting, images=images, post_start=hooks)
+    look = after.look
+    if look is not None and look.tried.get(name) == detail.attempt:
+        look = attrs.evolve(look, started=look.started | {name})
+    return after.but(starting=starting, images=images, post_start=hooks, look=look)
 
 
 def _hooked(have: PodRecord, detail: Hook, acted: Acted, now_s: float) -> PodRecord:

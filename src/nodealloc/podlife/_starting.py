@@ -27,7 +27,7 @@ from nodealloc.podlife._restarts import without_old_definitions
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
 from nodealloc.podspec import Pod, PullPolicy, RestartPolicy
-from nodealloc.runtime import PodReport, RunState
+from nodealloc.runtime import RunState
 
 __all__ = ["Turn", "in_new_sandbox", "resizes", "starts", "stop_sandbox"]
 
@@ -134,8 +134,8 @@ def starts(
     fetched for one container after the other, on all the node, so that the first serves them all. A
     container whose image is being fetched for the first time keeps those
     behind it waiting, so that the manifest's order does not depend on whose image comes first. One that
-    failed is tried again after its back-off and keeps nobody waiting meanwhile. With `only`, others than
-    these wait.
+    failed is tried again after its back-off and keeps nobody waiting meanwhile. At a kubelet's pace an image
+    is looked for once those before it have started, with each try. With `only`, others than these wait.
     """
     hooks = _post_start(turn, record)
     steps: list[Step[Detail]] = list(hooks)
@@ -145,7 +145,12 @@ def starts(
             continue
         if any(one.name == name for one in record.stopping.values()):
             continue
-        made = _made(record, name, plan.sandbox_id, turn.observed.report)
+        if record.look is not None and not is_free:
+            break
+        if record.look is not None and name in record.look.started:
+            continue
+        made = _made(turn, record, name, plan.sandbox_id)
+        record = _counted_try(turn, record, name, made)
         has_failed = name in record.failures
         if not made and not record.images.get(name):
             steps.append(_pull(turn, record, name))
@@ -203,11 +208,12 @@ def _post_start(turn: Turn, record: PodRecord) -> tuple[Step[Detail], ...]:
     )
 
 
-def _made(record: PodRecord, name: str, sandbox_id: str, report: PodReport) -> str:
-    """An instance that was made for this start and has not run; "" for none."""
-    newest = report.newest(name)
+def _made(turn: Turn, record: PodRecord, name: str, sandbox_id: str) -> str:
+    """An instance that was made for this start and has not run; "" for none, and at a kubelet's pace."""
+    newest = turn.observed.report.newest(name)
     if (
         newest is None
+        or (record.look is not None and not turn.rules.keeps_starts)
         or newest.record.state is not RunState.CREATED
         or newest.record.sandbox_id != sandbox_id
     ):
@@ -239,20 +245,11 @@ def _start(
     attempt = _attempt(turn, record, name, made)
     wanted = Starting(attempt=attempt, sandbox_id=sandbox_id)
     if record.starting.get(name) != wanted:
-        definitions = record.definitions or Definitions.of(record.pod)
-        end = turn.observed.ends.get(name)
-        answer = record.restarts.asked(
-            name,
-            definitions.counted_by(name, compares_all=turn.rules.follows_edits),
-            turn.policy.restarts,
-            ended_s=record.ended[name][1] if name in record.ended else None,
-            now_s=turn.now_s,
-            exit=None if end is None else end.exit,
-        )
+        if record.look is None:
+            record = _counted(turn, record, name)
         record = record.but(
             starting=extended(record.starting, name, wanted),
             attempts=extended(record.attempts, name, max(attempt, record.attempts.get(name, -1))),
-            restarts=without_old_definitions(answer.restarts, name, turn.policy.restarts, now_s=turn.now_s),
             stopped=reduced(record.stopped, name) if name in record.stopped else record.stopped,
         )
     only_makes = not made and turn.rules.keeps_starts and _runs_once(record.pod, name)
@@ -266,8 +263,41 @@ def _start(
     return record, step
 
 
+def _counted_try(turn: Turn, record: PodRecord, name: str, made: str) -> PodRecord:
+    """At a kubelet's pace each look that tries a start counts as one, whatever comes of it.
+
+    It has its number from the beginning: what a listing shows meanwhile may be what it made itself.
+    """
+    look = record.look
+    if look is None or name in look.tried:
+        return record
+    tried = extended(look.tried, name, _attempt(turn, record, name, made))
+    return _counted(turn, record, name).but(look=attrs.evolve(look, tried=tried))
+
+
+def _counted(turn: Turn, record: PodRecord, name: str) -> PodRecord:
+    """With a start of a container that ended: the one after its next end waits for a delay."""
+    definitions = record.definitions or Definitions.of(record.pod)
+    end, policy = turn.observed.ends.get(name), turn.policy.restarts
+    answer = record.restarts.asked(
+        name,
+        definitions.counted_by(name, compares_all=turn.rules.follows_edits),
+        policy,
+        ended_s=record.ended[name][1] if name in record.ended else None,
+        now_s=turn.now_s,
+        exit=None if end is None else end.exit,
+    )
+    restarts = without_old_definitions(answer.restarts, name, policy, now_s=turn.now_s)
+    return record if restarts is record.restarts else record.but(restarts=restarts)
+
+
 def _attempt(turn: Turn, record: PodRecord, name: str, made: str) -> int:
-    """The number of the instance that starts: that of one that was made, or was about to be, or the next."""
+    """The number of the instance that starts: that of one that was made, or was about to be, or the next.
+
+    By each look of a kubelet it is the one that the try began with.
+    """
+    if record.look is not None and name in record.look.tried:
+        return record.look.tried[name]
     intent = record.starting.get(name)
     newest = turn.observed.report.newest(name)
     if made and newest is not None:

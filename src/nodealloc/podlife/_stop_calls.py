@@ -79,12 +79,18 @@ class StopCalls:
             return False
         return any(one.record.id == cid and one.record.state is RunState.EXITED for one in report.containers)
 
-    def stop(self, uid: str, detail: StopContainer, /) -> None:
+    def is_again(self, uid: str, detail: StopContainer, /) -> bool:
+        """Whether a kubelet begins anew to stop a container, with its hook: its last call failed."""
+        is_new = self._may_have_heard.get((uid, detail.container_id), True)
+        return not (is_new or detail.kills or self._rules.keeps_deadline)
+
+    def stop(self, uid: str, detail: StopContainer, used_s: float = 0.0, /) -> None:
         """Ask a container to end in the time that it has left, which nobody gives it twice.
 
         Args:
             uid: Of its pod.
             detail: Which, and by when.
+            used_s: How much of its grace its hook took just now, in seconds.
 
         Raises:
             Exception: What the runtime raises, but for a container that is gone.
@@ -95,7 +101,7 @@ class StopCalls:
         before = self._may_have_heard.get(key)
         if before is False:
             # It has not heard of its end yet: it gets what is kept for that, by a kubelet all of the grace.
-            left_s = max(left_s, self._policy.kept_s(detail.grace_s) if keeps else detail.grace_s)
+            left_s = max(left_s, self._policy.kept_s(detail.grace_s) if keeps else detail.grace_s - used_s)
         if not keeps and not detail.kills:
             left_s = max(float(math.ceil(left_s)), self._policy.term_s)
         self._may_have_heard[key] = True

@@ -31,8 +31,9 @@ def held_starts(turn: Turn, record: PodRecord) -> Mapping[str, Held]:
     if not record.restarts.entries:
         return held or Frozen()
     definitions = record.definitions or Definitions.of(record.pod)
+    tried = record.starting.keys() if record.look is None else record.look.tried.keys()
     for name, end in turn.observed.ends.items():
-        if name in record.starting or name not in record.ended:
+        if name in tried or name not in record.ended:
             continue  # it was decided, and the decision is in the entries; or no end counts yet
         answer = record.restarts.asked(
             name,
