@@ -90,6 +90,12 @@ class Course:
         self._room.crowd()
         self._settle()
         self._simulation.rest(_KNOWN_S)
+        if self._room.nudge():
+            self._settle()
+            self._room.go()
+            self._room.crowd()
+            self._settle()
+            self._simulation.rest(_KNOWN_S)
         if self._room.press():
             self._settle()
             self._room.demand()

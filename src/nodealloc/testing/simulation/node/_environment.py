@@ -68,6 +68,7 @@ class Environment:
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
         only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
         reads_once: Whether what the agent has read is remembered, and no reading comes after a later one.
+        is_steady: Whether neither the machine sleeps nor anything stalls all of it.
         only_tells: Whether besides that alone whoever is told goes wrong.
         sink: Calls of the sink.
         strays: How many calls an executor has begun so far for which nobody waits.
@@ -99,6 +100,7 @@ class Environment:
         self.only_ends: bool = False
         self.only_tells: bool = False
         self.reads_once: bool = False
+        self.is_steady: bool = False
         self.sink: SinkCalls = SinkCalls()
         self.strays: Callable[[], int] = int
         self.files: Callable[[], Mapping[str, bytes]] = dict
