@@ -1,4 +1,4 @@
-"""Bugs that were planted when preemption, and what is called off at a pod's end, were looked at."""
+"""Bugs that were planted when preemption, and the time without faults in each life, were looked at."""
 
 from __future__ import annotations
 
@@ -13,5 +13,12 @@ EIGHTH_LOOK = {
         "for one in sorted(less, key=eviction_order, reverse=True):",
         "for one in sorted(less, key=eviction_order):",
         "calm",
+    ),
+    "waits-twice-as-long": Change(
+        "a container waits twenty seconds before it starts again, seen once the disk fails no more",
+        "podlife/_restarts.py",
+        "base_s: float = attrs.field(default=10.0,",
+        "base_s: float = attrs.field(default=20.0,",
+        "disks",
     ),
 }
