@@ -406,6 +406,27 @@ def test_what_paused_in_a_turn_ends_with_its_simulation() -> None:
     assert set(threading.enumerate()) <= before
 
 
+def test_after_all_has_settled_others_act_again_without_faults() -> None:
+    """Until so many more operations have been made."""
+    shop = Shop(3, {"executor cancels": 0.2})
+    acts: list[float] = []
+
+    def act(rng: random.Random) -> None:
+        acts.append(shop.simulation.clock.passed_s)
+        shop.wish(rng)
+
+    with shop.simulation as simulation:
+        simulation.act(5.0, act)
+        simulation.run(200)
+        before = simulation.settle()
+        settled_s = simulation.clock.passed_s
+        assert before.faults
+        after = simulation.live_on(100)
+        assert after.operations >= before.operations + 100
+        assert after.faults == before.faults
+        assert acts[-1] > settled_s
+
+
 def test_a_seed_is_a_life() -> None:
     """The same twice, another for another seed, every fault named in it."""
     assert life_of(1) == life_of(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -11,9 +12,11 @@ import sys
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from nodealloc import _attrs as attrs
 from nodealloc.errors import ConfigurationError
 from nodealloc.idset import CPUSet
 from nodealloc.testing.simulation import SimulatedClock, ViolationError
@@ -23,6 +26,7 @@ from nodealloc.testing.simulation.node import (
     PLANTED_FAULTS,
     Environment,
     Event,
+    Guarantee,
     NodeSimulation,
     What,
     agent,
@@ -228,6 +232,29 @@ def test_the_example_agent_keeps_its_guarantees(name: str) -> None:
     seed = next(place for place, one in enumerate(CLASSES) if one.name == name)
     with NodeSimulation(seed, wiring_named("examples.agent.simulated:agent")) as node:
         assert node.run().operations >= class_of(seed).operations
+
+
+class Listens(Guarantee):
+    """Keeps of what is made whether only kills strike, and whether nothing ends by itself."""
+
+    heard_well: ClassVar[list[tuple[bool, bool]]] = []
+
+    def heard(self, event: Event, /) -> None:
+        """Something is made."""
+        if event.what is What.MADE:
+            self.heard_well.append((self.environment.only_ends, self.environment.is_calm))
+
+
+def test_in_each_life_there_is_a_time_without_faults() -> None:
+    """In it pods come, end and crash as before, and who listens then alone is asked; before and after not."""
+    Listens.heard_well.clear()
+    (sinks,) = (one for one in CLASSES if one.name == "sinks")
+    with NodeSimulation(5, agent, seeds=attrs.evolve(sinks, operations=300), guarantees=[Listens]) as node:
+        node.run()
+    order = [key for key, _ in itertools.groupby(well for well, _ in Listens.heard_well)]
+    assert order[:2] == [False, True]
+    assert (True, False) in Listens.heard_well
+    assert not node.environment.only_ends
 
 
 def test_a_container_that_ends_again_has_to_wait() -> None:

@@ -42,8 +42,9 @@ from nodealloc.testing.simulation.node._hanging import MountsInTime
 from nodealloc.testing.simulation.node._in_time import EndsInTime
 from nodealloc.testing.simulation.node._names import OneOfAName
 from nodealloc.testing.simulation.node._pods import LIVE, POST_START, PRE_STOP, STARTED
+from nodealloc.testing.simulation.node._preempting import VictimsAreNeeded
 from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst
-from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue, VictimsAreNeeded
+from nodealloc.testing.simulation.node._refusals import GoesOn, RefusalsAreTrue
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
     FinishedStays,

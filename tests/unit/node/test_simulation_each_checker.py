@@ -1104,6 +1104,46 @@ def victims_are_too_many(scene: Scene) -> None:
     victims_are_needed(scene, others=3)
 
 
+def more_important_goes_first(scene: Scene) -> None:
+    """Of two that leave a critical pod too little by themselves the one goes that has the higher priority."""
+    scene.environment.only_ends = True
+    for cpus, uid, priority in ((2, "u", 1), (2, "v", 0), (5, "w", None)):
+        scene.wants(uid, attrs.evolve(APP, requests={"cpu": Quantity.of(cpus)}), priority=priority)
+        if uid != "w":
+            scene.runs(uid)
+            scene.clock.advance(30.0)
+    scene.told(uid="u", victim=True)
+
+
+def victims_hear_nothing(scene: Scene) -> None:
+    scene.wants()
+    scene.told(PodPhase.FAILED, reason="Preempting")
+
+
+def victims_hear_no_reason(scene: Scene) -> None:
+    scene.wants()
+    scene.told(victim=True)
+
+
+def starts_at_its_end(scene: Scene) -> None:
+    """A call to start something begins long after it was read that its pod is to go."""
+    scene.environment.only_ends = True
+    scene.wants()
+    scene.clock.advance(20.0)
+    scene.reads_end()
+    scene.clock.advance(5.0)
+    scene.happens(What.STARTED, uid="u", name="app", asked_s=scene.clock.awake_s)
+
+
+def fetches_at_its_end(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    scene.wants()
+    scene.clock.advance(20.0)
+    scene.reads_end()
+    scene.clock.advance(5.0)
+    scene.happens(What.PULLED, id=APP.image, value=False, asked_s=scene.clock.awake_s)
+
+
 def nothing_moves(scene: Scene) -> None:
     scene.environment.only_ends = True
     scene.wants()
@@ -1430,6 +1470,17 @@ BROKEN = {
     "PortsOnce": Broken(ports_once, r"v/app starts with port 8080 of the node, which is u's"),
     "VictimsAreNeeded": Broken(victims_are_needed, r"u makes room, and with it 7000 m of 7000 CPUs"),
     "VictimsAreNeeded of many": Broken(victims_are_too_many, r"makes room, and with it 7000 m of 7000"),
+    "LeastGoFirst": Broken(
+        more_important_goes_first, r"u makes room, and v, which is less important, could have"
+    ),
+    "VictimsHearWhy": Broken(
+        victims_hear_nothing, r"u has ended \(Preempting\), and was not told to make room"
+    ),
+    "VictimsHearWhy of the reason": Broken(
+        victims_hear_no_reason, r"u is told to make room, and not for what"
+    ),
+    "EndsCallOff": Broken(starts_at_its_end, r"u/app: container started, and 5 s before .* is to go"),
+    "EndsCallOff of images": Broken(fetches_at_its_end, r"is fetched, and 5 s before .* read that u is to"),
     "CriticalsGetRoom": Broken(
         criticals_get_room, r"v is refused \(OutOfcpu\), and all that is as important"
     ),

@@ -14,6 +14,7 @@ import nodealloc
 from nodealloc.testing.simulation.node import CLASSES
 from tests.unit.node.simulated_by_strangers import BY_STRANGERS
 from tests.unit.node.simulated_changes import CHANGES, Change
+from tests.unit.node.simulated_eighth_look import EIGHTH_LOOK
 from tests.unit.node.simulated_fifth_look import FIFTH_LOOK
 from tests.unit.node.simulated_fourth_look import FOURTH_LOOK
 from tests.unit.node.simulated_making import MAKING
@@ -212,6 +213,7 @@ MUTANTS = (
     | FIFTH_LOOK
     | SIXTH_LOOK
     | SEVENTH_LOOK
+    | EIGHTH_LOOK
 )
 
 

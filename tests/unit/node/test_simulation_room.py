@@ -41,14 +41,28 @@ def test_a_critical_pod_needs_the_room_of_some_of_the_others() -> None:
     smaller, larger = scene.environment.pods[API].values()
     assert cpus_of(smaller) < cpus_of(larger) < scene.environment.room[0]
     assert users.press()
-    (critical,) = scene.environment.pods[FILE].values()
+    critical, little = scene.environment.pods[FILE].values()
     left = scene.environment.room[0] - cpus_of(smaller) - cpus_of(larger)
-    assert left < cpus_of(critical) <= left + cpus_of(larger)
+    assert left + cpus_of(smaller) < cpus_of(critical) + cpus_of(little) <= left + cpus_of(larger)
     users.demand()
-    assert [cpus_of(one) for one in scene.environment.pods[FILE].values()][1:] == [scene.environment.room[0]]
+    assert [cpus_of(one) for one in scene.environment.pods[FILE].values()][2:] == [scene.environment.room[0]]
     users.go()
     assert not scene.environment.pods[FILE]
     assert len(scene.environment.pods[API]) == 2
+
+
+def test_a_critical_pod_needs_the_room_of_any_one_of_the_others() -> None:
+    """The smaller one is less important, and leaves enough."""
+    scene = Scene()
+    users = room_of(scene)
+    assert not users.nudge()
+    users.crowd()
+    smaller, larger = scene.environment.pods[API].values()
+    assert (smaller.priority or 0) < (larger.priority or 0)
+    assert users.nudge()
+    (critical,) = scene.environment.pods[FILE].values()
+    left = scene.environment.room[0] - cpus_of(smaller) - cpus_of(larger)
+    assert left < cpus_of(critical) <= left + cpus_of(smaller)
 
 
 def test_nobody_presses_where_none_is_less_important() -> None:

@@ -17,6 +17,7 @@ from nodealloc.podfacts import (
 )
 from nodealloc.podspec import Container, ExecAction, Probe, RestartPolicy
 from nodealloc.testing.simulation.node import Ran, What
+from nodealloc.testing.simulation.node._duties import RestartsCome
 from nodealloc.testing.simulation.node._in_time import ProbesInTime
 from nodealloc.testing.simulation.node._pods import LIVE
 from nodealloc.testing.simulation.node._standing import NothingMoves, TimesStand
@@ -154,3 +155,35 @@ def test_a_sidecar_is_asked_until_its_pod_has_run(policy: RestartPolicy, code: i
         contextlib.nullcontext() if has_run else pytest.raises(AssertionError, match="u/proxy was not asked")
     ):
         scene.crashes(sidecar, 1)
+
+
+def test_what_a_pod_was_while_faults_struck_is_not_counted() -> None:
+    """Since when it is what, and how often it had started, nobody knows who did not listen then."""
+    scene = Scene()
+    checkers = TimesStand(scene.environment), RestartsCome(scene.environment)
+    for one in checkers:
+        scene.environment.events.listen(one.heard)
+    scene.wants()
+    scene.clock.advance(1.0)
+    scene.environment.begin_well()
+    assert scene.environment.saw_faults("u")
+    says(scene, 5.0)
+    says(scene, 6.0)
+    scene.crashes(scene.runs())
+    scene.clock.advance(200.0)
+    scene.happens(What.TOLD)
+    scene.clock.advance(200.0)
+    with pytest.raises(AssertionError, match="u/app has ended, its wait is over"):
+        scene.happens(What.TOLD)
+
+
+def test_of_who_comes_later_all_is_known() -> None:
+    """It was wanted since faults strike no more."""
+    scene = listened(Scene())
+    scene.clock.advance(1.0)
+    scene.environment.begin_well()
+    scene.wants()
+    assert not scene.environment.saw_faults("u")
+    says(scene, 5.0)
+    with pytest.raises(AssertionError, match=r"since 5.0, and now"):
+        says(scene, 6.0)

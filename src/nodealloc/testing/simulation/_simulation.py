@@ -193,6 +193,11 @@ class Simulation:
 
         self._step_until(is_over)
 
+    def live_on(self, operations: int, /) -> Report:
+        """After `settle`, let the world outside act until so many more have been made, without faults."""
+        self._act_soon()
+        return self.run(operations)
+
     def rest(self, seconds: float, /) -> None:
         """After `settle`, let so much virtual time pass, without faults and acts."""
         until_s = self.clock.passed_s + seconds
@@ -348,7 +353,11 @@ class Simulation:
         self._set_next_act()
 
     def _set_next_act(self) -> None:
-        if self._acts and self.chance.is_on:
+        if self.chance.is_on or self._next_act_s is not None:
+            self._act_soon()
+
+    def _act_soon(self) -> None:
+        if self._acts:
             rate = sum(1.0 / every_s for every_s, _ in self._acts)
             self._next_act_s = self.clock.monotonic_s() + self.chance.rng.expovariate(rate)
 

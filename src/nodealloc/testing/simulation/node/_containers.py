@@ -138,16 +138,18 @@ class SimulatedContainers(LivingContainers):
         """Whether an image of this name is there."""
         return any(name in one.names for one in self.image_store.values())
 
-    def fetch(self, name: str, *, was_there: bool) -> str:
+    def fetch(self, name: str, *, was_there: bool, asked_s: float | None = None) -> str:
         """See `Images.pull_image`; every image can be had.
 
         Args:
             name: Of the image.
             was_there: Whether there was one already when it was asked for.
+            asked_s: When it was; None for now.
         """
         made = self.pull_image(name)
         at_s = self._clock.awake_s
-        self._events.happen(Event(what=What.PULLED, at_s=at_s, id=name, value=was_there))
+        fetched = Event(what=What.PULLED, at_s=at_s, id=name, value=was_there, asked_s=asked_s)
+        self._events.happen(fetched)
         return made
 
     def load(self, name: str) -> None:

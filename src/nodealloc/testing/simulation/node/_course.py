@@ -16,6 +16,8 @@ __all__ = ["Course"]
 
 _EMPTYING = 60
 """So much happens while the last pods go, with faults, before all is left to settle."""
+_WELL = 1200
+"""So many calls are made in which no fault strikes, once all has settled."""
 _MENDED_S = 60.0
 """So long nothing else happens once a container was edited that is in a crash loop."""
 _WAITING_S = 180.0
@@ -61,9 +63,7 @@ class Course:
         """Live for as long as the class of seeds says, settle, let all pods go, and fill the empty node."""
         simulation, environment, users = self._simulation, self._environment, self._users
         simulation.run(self._seeds.operations)
-        users.revive(simulation.chance.rng)
-        users.calm()
-        self._editors.calm()
+        self._calm()
         if "second sandbox is ready" in self._seeds.odds:
             environment.outages.double_some(simulation.chance.rng)
         self._settle()
@@ -72,14 +72,32 @@ class Course:
             self._rest()
         if _CLASS_FAILS in self._seeds.odds:
             self._come_unweighed()
+        goes_wrong = not environment.only_ends
+        if goes_wrong:
+            self._live_well()
         if environment.is_aligned:
             self._take_what_is_left()
+        environment.only_ends = not goes_wrong
         users.empty()
         simulation.go_on(_EMPTYING)
         self._settle(is_empty=True)
         if environment.is_aligned:
             self._room.fill()
         return self._settle()
+
+    def _calm(self) -> None:
+        """From now on nothing ends by itself, and nobody acts."""
+        self._users.revive(self._simulation.chance.rng)
+        self._users.calm()
+        self._editors.calm()
+
+    def _live_well(self) -> None:
+        """All goes on as before, and no fault strikes but kills: what is owed in time is owed now."""
+        self._environment.begin_well()
+        self._simulation.live_on(_WELL)
+        self._calm()
+        self._settle()
+        self._environment.plugins.register_once()
 
     def _take_what_is_left(self) -> None:
         """Pods that run are to have more; others make room; then somebody wants all that nobody asks for."""
@@ -90,6 +108,12 @@ class Course:
         self._room.crowd()
         self._settle()
         self._simulation.rest(_KNOWN_S)
+        if self._room.nudge():
+            self._settle()
+            self._room.go()
+            self._room.crowd()
+            self._settle()
+            self._simulation.rest(_KNOWN_S)
         if self._room.press():
             self._settle()
             self._room.demand()

@@ -311,6 +311,8 @@ class RestartsCome(RoomHeard):
                 self._starts[key] = 1
             count = self._starts[key]
             waits_s = min(_BACK_OFF_S * 2.0 ** (count - 2), _LONGEST_S) if count > 1 else 0.0
+            if self.environment.saw_faults(event.uid):
+                waits_s = _LONGEST_S  # how often it had started before nobody has counted
             fetches_s = _FETCHED_S if event.at_s - self._edited_s < _FETCHED_S else 0.0
             # What ended while nobody looked is seen by the next life.
             seen_s = max(event.at_s, self.environment.reads.alive_since_s)

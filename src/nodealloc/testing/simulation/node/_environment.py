@@ -66,8 +66,10 @@ class Environment:
         wanted_s: When each pod was first wanted, by uid: on the clock of events, and on one that goes on
             while the machine sleeps.
         only_hangs: Whether calls hang and are slow, and nothing else goes wrong.
-        only_ends: Whether the agent is killed and power goes, and nothing else goes wrong.
+        only_ends: Whether nothing goes wrong now but that the agent is killed and power goes.
+        well_since_s: Since when that is so, on the clock of events.
         reads_once: Whether what the agent has read is remembered, and no reading comes after a later one.
+        is_steady: Whether neither the machine sleeps nor anything stalls all of it.
         only_tells: Whether besides that alone whoever is told goes wrong.
         sink: Calls of the sink.
         strays: How many calls an executor has begun so far for which nobody waits.
@@ -97,8 +99,10 @@ class Environment:
         self.looping: tuple[str, str] | None = None
         self.only_hangs: bool = False
         self.only_ends: bool = False
+        self.well_since_s: float = 0.0
         self.only_tells: bool = False
         self.reads_once: bool = False
+        self.is_steady: bool = False
         self.sink: SinkCalls = SinkCalls()
         self.strays: Callable[[], int] = int
         self.files: Callable[[], Mapping[str, bytes]] = dict
@@ -173,6 +177,16 @@ class Environment:
             return -math.inf
         passed_s = self.awake_s - since_s[0] if is_awake else self.passed_s - since_s[1]
         return passed_s - pod.active_deadline_seconds
+
+    def begin_well(self) -> None:
+        """No fault strikes any more but that the agent is killed, and things end by themselves again."""
+        self.is_calm = False
+        self.only_ends = True
+        self.well_since_s = self.awake_s
+
+    def saw_faults(self, uid: str) -> bool:
+        """Whether a pod was wanted while faults struck: who listens since then knows it in part."""
+        return self.wanted_s.get(uid, (0.0, 0.0))[0] < self.well_since_s
 
     # What ports ask.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodealloc.testing.simulation.node._again import FailedCallsWait, FailedFetchesWait
+from nodealloc.testing.simulation.node._calling_off import EndsCallOff
 from nodealloc.testing.simulation.node._clearing import (
     EachIsForgotten,
     FewRecordsStay,
@@ -73,6 +74,7 @@ from nodealloc.testing.simulation.node._making import (
 from nodealloc.testing.simulation.node._mounting import MountsAccounted
 from nodealloc.testing.simulation.node._names import OneOfAName, TwinsWait
 from nodealloc.testing.simulation.node._news import ReasonsStay, TakenUpSoon, ToldInTime
+from nodealloc.testing.simulation.node._preempting import LeastGoFirst, VictimsAreNeeded, VictimsHearWhy
 from nodealloc.testing.simulation.node._readiness import ReadinessStands, ReadyFallsFirst, ReadyIsEarned
 from nodealloc.testing.simulation.node._refusals import (
     CriticalsGetRoom,
@@ -80,7 +82,6 @@ from nodealloc.testing.simulation.node._refusals import (
     GoesOn,
     RefusalsAreTrue,
     RefusalsSayWhy,
-    VictimsAreNeeded,
 )
 from nodealloc.testing.simulation.node._running import (
     AttemptsOnce,
@@ -202,6 +203,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     HearsInTime,
     HooksOnce,
     MadeAsWanted,
+    EndsCallOff,
     MadeOfTheirOwn,
     SandboxesAreTheirs,
     FetchedByPolicy,
@@ -219,6 +221,8 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     StartsAreCounted,
     EndingIsAwaited,
     VictimsAreNeeded,
+    LeastGoFirst,
+    VictimsHearWhy,
     CriticalsGetRoom,
     NothingMoves,
     SandboxStays,

@@ -200,11 +200,18 @@ def over_pod(uid: str) -> Pod:
     return attrs.evolve(found_pod(uid), restart_policy=RestartPolicy.NEVER, status=status)
 
 
-def rest_pod(uid: str, *, cpus: str) -> Pod:
+def rest_pod(uid: str, *, cpus: str, priority: int | None = None) -> Pod:
     """A pod that takes so much of the CPUs that are shared for as long as anybody wants it."""
     amounts = {"cpu": Quantity.of(cpus), "memory": Quantity.of(MEMORY[0])}
     one = Container(name="app-0", image=IMAGE, requests=amounts)
-    return Pod(uid=uid, name=uid, namespace="sim", containers=(one,), termination_grace_period_seconds=1)
+    return Pod(
+        uid=uid,
+        name=uid,
+        namespace="sim",
+        containers=(one,),
+        priority=priority,
+        termination_grace_period_seconds=1,
+    )
 
 
 def last_pod(name: str, uid: str, *, cpus: str, ports: tuple[ContainerPort, ...] = ()) -> Pod:

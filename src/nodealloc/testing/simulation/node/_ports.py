@@ -166,13 +166,13 @@ class SimulatedRuntime:
     ) -> str:
         """See `Images.pull_image`; every image can be had, by anybody, sooner or later."""
         del credentials, sandbox
-        was_there = self._containers.has_image(name)
+        was_there, asked_s = self._containers.has_image(name), self._life.clock.awake_s
 
         def fetch() -> str:
             if self._life.chance.strikes("registry refuses"):
                 self._outages.failed(PULL, name)
                 raise RuntimeRefusedError(PULL, "NOT_FOUND", f"the simulated registry has no {name} just now")
-            return self._containers.fetch(name, was_there=was_there)
+            return self._containers.fetch(name, was_there=was_there, asked_s=asked_s)
 
         return self._do(PULL, fetch, image=name)
 

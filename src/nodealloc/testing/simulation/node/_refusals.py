@@ -9,16 +9,18 @@ from nodealloc.podfacts import PodPhase, PodStatus
 from nodealloc.podspec import Pod, QosClass, RestartPolicy, effective_requests, qos_class
 from nodealloc.testing.simulation.node._environment import FILE, Environment
 from nodealloc.testing.simulation.node._events import Event, What
-from nodealloc.testing.simulation.node._guarantee import Guarantee, is_victim
+from nodealloc.testing.simulation.node._guarantee import Guarantee
 from nodealloc.testing.simulation.node._resources import NODES, OF_EACH_NODE, RESOURCES
 
 __all__ = [
+    "GIVES_BACK_S",
+    "MARKED_S",
     "CriticalsGetRoom",
     "EndingIsAwaited",
     "GoesOn",
+    "Holders",
     "RefusalsAreTrue",
     "RefusalsSayWhy",
-    "VictimsAreNeeded",
 ]
 
 
@@ -119,14 +121,14 @@ class RefusalsAreTrue(Guarantee):
             return self._gone_s[uid] > self.environment.wanted_s.get(now.uid, (now.at_s, 0.0))[0]
         since_s, since = self._over.get(uid, (now.at_s, self._events))
         mounted = any(owner == uid for _, owner in self.environment.volumes.mounts)
-        return mounted or now.at_s - since_s < _GIVES_BACK_S or self._events - since < _GIVES_BACK
+        return mounted or now.at_s - since_s < GIVES_BACK_S or self._events - since < _GIVES_BACK
 
 
 _NO_ROOM = frozenset({"OutOfcpu", "OutOfmemory", "UnexpectedAdmissionError", "TopologyAffinityError"})
 _ALIGNS = frozenset({"UnexpectedAdmissionError", "TopologyAffinityError"})
 _LATE_S = 15.0
 """So long after it a plugin's word is known, or its absence."""
-_GIVES_BACK_S = 60.0
+GIVES_BACK_S = 60.0
 _GIVES_BACK = 100
 """So long, and so many events, after its end a pod has given back what it held."""
 
@@ -167,7 +169,7 @@ class Holders(Guarantee):
                 self._refused_s.setdefault(uid, event.at_s)
 
     def may_hold(
-        self, uid: str, now_s: float, *, waited_s: float = 0.0, held_s: float = _GIVES_BACK_S
+        self, uid: str, now_s: float, *, waited_s: float = 0.0, held_s: float = GIVES_BACK_S
     ) -> bool:
         """Whether it holds something, or has waited for it, or held some, so many seconds ago."""
         if now_s - self._refused_s.get(uid, math.inf) >= waited_s:
@@ -189,10 +191,10 @@ class EndingIsAwaited(Holders):
 
     def heard(self, event: Event, /) -> None:
         """With all that stay it does not fit."""
-        if not self.environment.only_ends:
-            return
         status, uid, environment = event.value, event.uid, self.environment
         self.hear_holders(event)
+        if not environment.only_ends:
+            return
         if event.what is not What.TOLD or not isinstance(status, PodStatus):
             return
         if status.reason not in _SHORT or uid not in environment.wanted_s:
@@ -201,7 +203,7 @@ class EndingIsAwaited(Holders):
             return  # what an earlier life had read may have been forgotten with it
         wanted_s = environment.wanted_s[uid][0]
         known = environment.known.items()
-        leave = {one for one, read_s in environment.read.items() if read_s < wanted_s - _MARKED_S}
+        leave = {one for one, read_s in environment.read.items() if read_s < wanted_s - MARKED_S}
         stay = [
             pod
             for other, pod in known
@@ -232,12 +234,13 @@ class CriticalsGetRoom(Holders):
 
     def heard(self, event: Event, /) -> None:
         """It is not refused, and does not wait for long."""
-        if not self.environment.only_ends:
-            return
         self.hear_holders(event)
         status, uid = event.value, event.uid
         if event.what is What.WANTED and uid in self.environment.pods[FILE]:
             self._critical.add(uid)
+        if not self.environment.only_ends:
+            return
+        if event.what is What.WANTED and uid in self._critical:
             self._waits_s[uid] = event.at_s
         elif event.what in {What.SANDBOX_MADE, What.DELETED, What.UNWANTED} or uid in self._over_s:
             self._waits_s.pop(uid, None)
@@ -269,71 +272,11 @@ _COMES_S = 90.0
 """So long, in one life of the agent, others may take to end for a critical pod, and then its predecessor."""
 
 
-class VictimsAreNeeded(Holders):
-    """Guarantee 14: preemption is minimal."""
-
-    words = "a pod makes room for a critical one only where there is too little without it"
-
-    def __init__(self, environment: Environment) -> None:
-        super().__init__(environment)
-        self._waited_s: dict[str, float] = {}
-        self._victims_s: dict[str, float] = {}
-        self._came_s: dict[str, float] = {}
-        self._told: set[str] = set()
-
-    def heard(self, event: Event, /) -> None:
-        """With all that may hold something, and the other victims gone, who waits does not fit."""
-        if not self.environment.only_ends:
-            return
-        self.hear_holders(event)
-        status, uid = event.value, event.uid
-        if event.what is What.WANTED or (event.what is What.TOLD and uid not in self._told):
-            # Where the source is read now and then alone an agent hears of it long after it was wanted.
-            self._came_s[uid] = event.at_s
-            self._told |= {uid} if event.what is What.TOLD else set()
-        if event.what is What.WANTED and uid in self.environment.pods[FILE]:
-            self._waited_s[uid] = math.inf
-        elif event.what in {What.STARTED, What.UNWANTED} and uid in self._waited_s:
-            self._waited_s[uid] = min(event.at_s, self._waited_s[uid])
-        if event.what is not What.TOLD or not isinstance(status, PodStatus):
-            return
-        if is_victim(status) and uid not in self._victims_s:
-            self._victims_s[uid] = event.at_s
-            self._is_needed(event)
-
-    def _is_needed(self, event: Event) -> None:
-        environment, now_s = self.environment, event.at_s
-        others = {one for one, at_s in self._victims_s.items() if now_s - at_s < _TOGETHER_S}
-        hold = [
-            pod for uid, pod in environment.known.items() if uid not in others and self._may_hold(uid, now_s)
-        ]
-        cpus, memory = environment.room
-        for victim in others:
-            if victim != event.uid and self._have_come(self._victims_s[victim]) > 1:
-                continue  # beside the critical one others came since it was chosen, and may be in
-            asked, wanted = self.asked((*hold, environment.known[victim]))
-            assert asked > cpus or wanted > memory, (
-                f"{victim} makes room, and with it {asked} m of {cpus} CPUs and {wanted} bytes are asked for"
-            )
-
-    def _have_come(self, told_s: float) -> int:
-        """How many were first wanted, or told of, when a victim was chosen, or later."""
-        came = self._came_s.items()
-        return sum(one > told_s - _MARKED_S for uid, one in came if uid not in self._victims_s)
-
-    def _may_hold(self, uid: str, now_s: float) -> bool:
-        """The same, and one that is gone does not for long."""
-        has_left = uid in self.environment.gone and now_s - self._waited_s.get(uid, 0.0) > _GIVES_BACK_S
-        return self.may_hold(uid, now_s, waited_s=_GIVES_BACK_S) and not has_left
-
-
-_TOGETHER_S = 20.0
-"""Victims that are told of within so many seconds may have been chosen together."""
 _BACK_S = 5.0
 """So long after its start an agent may not know yet what had been read before."""
 _OVER_S = 15.0
 """So long after a pod was told to have ended what it held is free, where nothing goes wrong but kills."""
-_MARKED_S = 2.0
+MARKED_S = 2.0
 """So long after an agent read that a pod is to go it knows that its room will be free."""
 
 

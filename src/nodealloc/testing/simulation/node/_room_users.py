@@ -17,6 +17,8 @@ _LITTLE = 100
 """So many thousandths of CPUs are left to others."""
 _SMALLER, _LARGER = 0.3, 1.0
 """Of the CPUs that are left at a time each of two pods takes so much."""
+_LEAST = -1
+"""A priority below that of all others."""
 _SPARE_BYTES = 1 << 30
 """Of memory at least so much is left where somebody wants all the CPUs that are: an agent keeps some back."""
 
@@ -46,16 +48,30 @@ class RoomUsers:
         self._guests.clear()
 
     def crowd(self) -> None:
-        """Somebody wants pods, of two sizes, that take most of the CPUs that nobody asks for."""
-        for part in (_SMALLER, _LARGER):
+        """Somebody wants pods, of two sizes, that take most of the CPUs that nobody asks for.
+
+        The smaller one is less important than all others.
+        """
+        for part, priority in ((_SMALLER, _LEAST), (_LARGER, None)):
             left = self._cpus_left() - _LITTLE
             if left >= _WORTH_IT:
-                self._environment.want(API, rest_pod(self._next_uid(), cpus=f"{int(left * part)}m"))
+                pod = rest_pod(self._next_uid(), cpus=f"{int(left * part)}m", priority=priority)
+                self._environment.want(API, pod)
+
+    def nudge(self) -> bool:
+        """Somebody wants a critical pod for which almost any one of the others has to go; False for none."""
+        left = self._cpus_left()
+        pods = [one for one in self._environment.staying() if one.uid in self._environment.pods[API]]
+        if left < 0 or not pods:
+            return False
+        self._environment.want(FILE, rest_pod(self._next_guest(), cpus=f"{left + _LITTLE // 2}m"))
+        return True
 
     def press(self) -> bool:
         """Somebody wants a critical pod for which some of the others have to go; False for none to go.
 
-        It asks for all the CPUs that nobody asks for, and half of what less important pods do.
+        With it comes one that takes little. They ask for all the CPUs that nobody asks for, and half of what
+        less important pods do.
         """
         environment, left = self._environment, self._cpus_left()
         lesser = important_bytes = 0
@@ -68,7 +84,8 @@ class RoomUsers:
         # Where more is asked for than there is, some wait already.
         if left < 0 or lesser < _WORTH_IT or environment.room[1] - important_bytes < _SPARE_BYTES:
             return False
-        environment.want(FILE, rest_pod(self._next_guest(), cpus=f"{left + lesser // 2}m"))
+        environment.want(FILE, rest_pod(self._next_guest(), cpus=f"{left + lesser // 2 - _LITTLE}m"))
+        environment.want(FILE, rest_pod(self._next_guest(), cpus=f"{_LITTLE}m"))
         return True
 
     def demand(self) -> None:

@@ -50,6 +50,7 @@ _QUIET_S = 900.0
 """Virtual seconds after the last fault within which a node has to be as it was asked to be."""
 _HANGS = re.compile(r" (hangs|is slow)$")
 _ENDS = frozenset({"killed", "killed before a call", "killed after a call", "power lost"})
+_STALLS = frozenset({"machine sleeps", "clock jumps"})
 _FORGETS = frozenset({"disk fails", "disk is full", "executor doubles"})
 _WORDS = re.compile(r"[\w-]+")
 _TOLD = 60
@@ -155,6 +156,7 @@ class NodeSimulation:
         self.environment.only_tells = all(
             one in _ENDS or one in ORDINARY or one.startswith("sink ") for one in self.seeds.odds
         )
+        self.environment.is_steady = _STALLS.isdisjoint(self.seeds.odds)
         self.environment.reads_once = _FORGETS.isdisjoint(self.seeds.odds)
         self.environment.strays = lambda: sum(chance.struck[one] for one in STRAY)
         self._kill_moments = KillMoments(self.environment)

@@ -127,7 +127,9 @@ class TimesStand(Guarantee):
             self._since = {uid: one for uid, one in self._since.items() if one[1] < known_s}
         for condition in event.value.conditions if isinstance(event.value, PodStatus) else ():
             if condition.type != "PodScheduled" and (
-                condition.type not in _WAITING or event.uid in self._may_be_up
+                condition.type not in _WAITING
+                or event.uid in self._may_be_up
+                or self.environment.saw_faults(event.uid)
             ):
                 continue
             since_unix_s = condition.last_transition_unix_s
