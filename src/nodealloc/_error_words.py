@@ -6,7 +6,7 @@ from typing import Final
 
 from nodealloc.errors import NodeallocError
 
-__all__ = ["error_words"]
+__all__ = ["error_words", "is_of_bug"]
 
 _OF_BUGS: Final = (
     ArithmeticError,
@@ -25,6 +25,11 @@ def error_words(error: BaseException, /) -> str:
     A bug's words are for whoever sees the traceback: `KeyError` says a bare key.
     """
     words, kind = str(error), type(error).__name__
-    if isinstance(error, _OF_BUGS) and not isinstance(error, NodeallocError):
+    if is_of_bug(error):
         return f"{kind}: {words}" if words else kind
     return words or kind
+
+
+def is_of_bug(error: BaseException, /) -> bool:
+    """Whether it is of a kind that only a mistake in a program raises."""
+    return isinstance(error, _OF_BUGS) and not isinstance(error, NodeallocError)

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Generic, TypeVar
 
+from nodealloc._error_words import error_words, is_of_bug
 from nodealloc.dsw_asw._bookkeeping import Bookkeeping
 from nodealloc.dsw_asw._errors import (
     CancelledOperationError,
@@ -19,7 +20,7 @@ from nodealloc.dsw_asw._plans import Plan
 from nodealloc.dsw_asw._ports import Clock, Domain, Observer
 from nodealloc.dsw_asw._records import Records
 from nodealloc.dsw_asw._scopes import Blocked
-from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Outcome, Step, Uncertain
+from nodealloc.dsw_asw._steps import Cancelled, Done, Failed, Failure, Outcome, Step, Uncertain
 from nodealloc.dsw_asw._telling import tell
 from nodealloc.dsw_asw._turn import Turn
 
@@ -209,7 +210,9 @@ class Begun(Generic[K, W, H, S, R]):
                 self._bookkeeping.forget_step(key, step)
         if error is not None:
             after_s = outcome.again_after_s if isinstance(outcome, Failed | Uncertain) else None
-            self._bookkeeping.hold_off(key, step, error, self._clock.monotonic_s(), after_s)
+            failure = self._bookkeeping.hold_off(key, step, error, self._clock.monotonic_s(), after_s)
+            if error is _error_of(step, outcome) and failure.tries == 1:
+                _tell_of_bug(key, failure)
         turn.count(_KINDS[type(outcome)])
         took_s = 0.0 if outcome.began_s is None else max(0.0, outcome.ended_s - outcome.began_s)
         tell(self._observer, lambda observer: observer.ended(step, outcome, took_s))
@@ -224,6 +227,14 @@ class Begun(Generic[K, W, H, S, R]):
                 self._bookkeeping.rests.add(
                     operation.key, operation.step, until_s, outcome.ended_s, spared=moved
                 )
+
+
+def _tell_of_bug(key: object, failure: Failure) -> None:
+    """What only a mistake in a program raises would show in `failures` alone, for which nobody asks."""
+    error = failure.error
+    if is_of_bug(error):
+        said = "%s of %r raised %s; it is tried again after a back-off"
+        _log.error(said, failure.verb, key, error_words(error), exc_info=error)
 
 
 _KINDS: dict[type, str] = {Done: "done", Failed: "failed", Uncertain: "uncertain", Cancelled: "cancelled"}

@@ -679,3 +679,23 @@ def test_a_future_is_cancelled_when_its_step_should_stop() -> None:
     assert domain.promised[0].cancelled()
     assert bench.reconciler.running() == ()
     assert bench.actual.snapshot()["a"].value == -1
+
+
+def test_a_bug_in_what_is_called_is_logged_once_with_where_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    """`failures` has it, for which whoever wrote what is called has not asked; a refusal is no bug."""
+    bench = Bench(resync_s=None)
+    errors: list[Exception] = [KeyError("conditions"), KeyError("conditions"), ConfigurationError("no")]
+
+    def fault(_key: str) -> None:
+        if errors:
+            raise errors.pop(0)
+
+    bench.domain.fault = fault
+    bench.desired.put("a", 1)
+    with caplog.at_level(logging.WARNING, "nodealloc.dsw_asw"):
+        bench.rest()
+    assert (errors, bench.domain.machine) == ([], {"a": 1})
+    (record,) = caplog.records
+    assert "of 'a' raised KeyError: 'conditions'" in record.getMessage()
+    assert record.exc_info is not None
+    assert "raise errors.pop(0)" in caplog.text
