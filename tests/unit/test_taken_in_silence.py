@@ -120,6 +120,11 @@ def started() -> NodeAllocator:
     return node
 
 
+def plugins() -> DevicePlugins:
+    """What no plugin has registered with."""
+    return DevicePlugins(DeviceLedger(DeviceAllocator()))
+
+
 def wrong(value: object) -> Any:
     """A value of a type that does not belong there."""
     return value
@@ -517,6 +522,30 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "a call that no runtime has": (
         lambda: FakeContainerRuntime().lose_answer("nosuch"),
         "call: expected the name of a method of the runtime, such as 'create_container', found 'nosuch'",
+    ),
+    "versions of a plugin that are one text": (
+        lambda: plugins().register("example.com/gpu", "/run/x.sock", "v1beta1"),
+        "DevicePlugins.register: versions: expected a list or tuple of text, found 'v1beta1'",
+    ),
+    "no versions of a plugin": (
+        lambda: plugins().validate("example.com/gpu", "/run/x.sock", wrong(None)),
+        "DevicePlugins.validate: versions: expected a list or tuple of text, found None",
+    ),
+    "an endpoint that is none": (
+        lambda: plugins().register("example.com/gpu", wrong(None), ["v1beta1"]),
+        "DevicePlugins.register: endpoint: expected a text, found None",
+    ),
+    "a plugin without a name that goes": (
+        lambda: plugins().deregister(wrong(None), "/run/x.sock"),
+        "DevicePlugins.deregister: name: expected a text, found None",
+    ),
+    "a wait for events that is a text": (
+        lambda: plugins().events().take(wrong("1")),
+        "DeviceEvents.take: timeout_s: expected a number of seconds, 0 or more or None, found '1'",
+    ),
+    "a wait for events that is over": (
+        lambda: plugins().events().take(-1.0),
+        "DeviceEvents.take: timeout_s: expected a number of seconds, 0 or more or None, found -1.0",
     ),
     "capacity without memory": (
         lambda: NodePlan.of(KubeletConfig(), MACHINE, name="n", capacity={}, kernel="6.1"),

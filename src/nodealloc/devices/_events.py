@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterable
 
 from nodealloc import _attrs as attrs
+from nodealloc._typed import typed
 from nodealloc.devices._grants import Grants
 from nodealloc.devices._inventory import Capacity, DeviceList, Inventory
 from nodealloc.devices._life import Phase
@@ -117,6 +118,7 @@ class DeviceEvents:
             self._waiting[event.resource] = event
             self._changed.notify_all()
 
+    @typed
     def take(self, timeout_s: float | None = 0.0, /) -> tuple[DeviceEvent, ...]:
         """What happened since the last call, oldest first; waits for the first one.
 

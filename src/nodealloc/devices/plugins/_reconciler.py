@@ -228,10 +228,12 @@ class DevicePlugins:
 
     # A plugin handler by shape: validate, register, deregister.
 
+    @typed
     def validate(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
         """Whether this plugin may serve; raises `RegistrationRefusedError` with the reason."""
         self._checked(name, endpoint, versions)
 
+    @typed
     def register(self, name: str, endpoint: str, versions: Sequence[str], /) -> None:
         """Take a plugin on once it has answered; its devices follow in their own time.
 
@@ -245,6 +247,7 @@ class DevicePlugins:
         path = self._checked(name, endpoint, versions)
         self._callbacks.take_on(PluginRegistration(resource=name, socket=endpoint, path=path))
 
+    @typed
     def deregister(self, name: str, endpoint: str, /) -> None:
         """Let a plugin go; one that another took the place of is no longer there to let go."""
         self._streams.let_go(name, endpoint)
