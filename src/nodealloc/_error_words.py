@@ -6,7 +6,7 @@ from typing import Final
 
 from nodealloc.errors import NodeallocError
 
-__all__ = ["error_words", "is_of_bug"]
+__all__ = ["error_words", "is_of_bug", "on_one_line"]
 
 _OF_BUGS: Final = (
     ArithmeticError,
@@ -33,3 +33,8 @@ def error_words(error: BaseException, /) -> str:
 def is_of_bug(error: BaseException, /) -> bool:
     """Whether it is of a kind that only a mistake in a program raises."""
     return isinstance(error, _OF_BUGS) and not isinstance(error, NodeallocError)
+
+
+def on_one_line(text: str, /) -> str:
+    """A text of somebody else as a line of a log may have it: what a terminal obeys is spelled out."""
+    return text if text.isprintable() else "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from nodealloc._error_words import on_one_line
 from nodealloc.errors import PermanentError, RetryableError
 
 __all__ = ["GAVE_WAY", "CallRefusedError", "CallUnavailableError"]
@@ -33,7 +34,7 @@ class CallUnavailableError(RetryableError):
         self.call = call
         self.status = status
         self.detail: str = detail[:_SHOWN]
-        said = f": {self.detail}" if detail else ""
+        said = f": {on_one_line(self.detail)}" if detail else ""
         super().__init__(
             f"{peer}: {call} got no answer ({status}){said}; is the plugin running?", after_s=self.wait_s
         )
@@ -54,5 +55,5 @@ class CallRefusedError(PermanentError):
         self.call = call
         self.status = status
         self.detail: str = detail[:_SHOWN]
-        said = f": {self.detail}" if detail else ""
+        said = f": {on_one_line(self.detail)}" if detail else ""
         super().__init__(f"{peer}: {call} was refused ({status}){said}; see the plugin's own log")

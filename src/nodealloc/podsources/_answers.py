@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from nodealloc import _attrs as attrs
+from nodealloc._error_words import on_one_line
 from nodealloc.dsw_asw import World
 from nodealloc.podfacts import PodEvent
 from nodealloc.podsources._ports import SourceFault
@@ -63,7 +64,7 @@ class FaultLines:
                 answer = self._answers.get(source)
                 before, now = self._told.get(source, {}), _faults(source, answer)
                 self._told[source] = now
-                gone = {_shown(where) for where in (() if answer is None else answer.gone)}
+                gone = {on_one_line(where) for where in (() if answer is None else answer.gone)}
                 over = {where: "it is gone" if where in gone else "no fault any more" for where in before}
                 lines = [f"{where}: {what}" for where, what in now.items() if before.get(where) != what]
                 lines += [f"{where}: {what}" for where, what in over.items() if where not in now]
@@ -86,9 +87,6 @@ def _faults(source: str, answer: SourceAnswer | None) -> Mapping[str, str]:
         found.setdefault(f"pod {named}", []).append(event.message)
     if answer.error:
         found[f"source {source}"] = [answer.error]
-    return {_shown(where): _shown(" ".join("; ".join(what).split())) for where, what in found.items()}
-
-
-def _shown(text: str) -> str:
-    """As a line has it: a file may be called by a newline, by what a terminal obeys, or by no text at all."""
-    return text if text.isprintable() else "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)
+    return {
+        on_one_line(where): on_one_line(" ".join("; ".join(what).split())) for where, what in found.items()
+    }

@@ -654,3 +654,15 @@ def test_names_with_nobody_behind_them_are_told_bounded_and_not_remembered() -> 
     state = store.read().get(DEVICE_STATE, DeviceManagerState)
     assert state is not None
     assert set(state.registered_devices or {}) == {GPU}
+
+
+def test_what_a_plugin_says_is_a_line_of_a_log_and_obeyed_by_no_terminal() -> None:
+    """Its error may hold a line that looks like one of the agent's own; `detail` has it as it came."""
+    said = "no\nERROR: the node is lost\x1b[2J"
+    for error in (
+        PluginRefusedError("/run/x.sock", "Allocate", "INTERNAL", said),
+        PluginUnavailableError("/run/x.sock", "Allocate", "UNAVAILABLE", said),
+    ):
+        assert error.detail == said
+        assert str(error).isprintable()
+        assert r"no\nERROR: the node is lost\x1b[2J" in str(error)
