@@ -39,7 +39,7 @@ from nodealloc.kubeconfig import KubeletConfig, NodePlan, kubelet_config
 from nodealloc.machine import draw_svg, draw_text, machine_from_text
 from nodealloc.memblocks import Block, hugepages
 from nodealloc.node import FORMATS, NodeAllocator
-from nodealloc.pluginreg import PluginRegistrar
+from nodealloc.pluginreg import GrpcRegistration, PluginRegistrar
 from nodealloc.podfacts import (
     ContainerStatus,
     EventKind,
@@ -538,6 +538,14 @@ SILENT: Mapping[str, tuple[Callable[[], object], str]] = {
     "a plugin without a name that goes": (
         lambda: plugins().deregister(wrong(None), "/run/x.sock"),
         "DevicePlugins.deregister: name: expected a text, found None",
+    ),
+    "no time for a plugin to say who it is": (
+        lambda: GrpcRegistration(info_s=0),
+        "GrpcRegistration: info_s: expected a number of seconds above 0, found 0",
+    ),
+    "no time for a plugin to take the news": (
+        lambda: GrpcRegistration(notify_s=0.0),
+        "GrpcRegistration: notify_s: expected a number of seconds above 0, found 0.0",
     ),
     "a wait for events that is a text": (
         lambda: plugins().events().take(wrong("1")),

@@ -9,6 +9,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError as ProtobufError
 
 from nodealloc import _sockets
+from nodealloc._arguments import wrong
 from nodealloc._futures import then
 from nodealloc._proto import pluginregistration_v1_pb2 as wire
 from nodealloc._rpc.conversations import Conversations
@@ -47,11 +48,17 @@ class GrpcRegistration:
             who were called before have more than half of the connections. A process that may
             open thousands of descriptors can afford 1,024, and nobody ever gives way.
 
+    Raises:
+        ConfigurationError: No time for an answer: every plugin would count as one that gives none.
+
     Source: kubelet ``pluginmanager/operationexecutor``, with its 10 s and 5 s.
     """
 
     @typed
     def __init__(self, *, info_s: float = 10.0, notify_s: float = 5.0, at_once: int = 64) -> None:
+        for name, value in (("info_s", info_s), ("notify_s", notify_s)):
+            if not value > 0:
+                raise wrong(f"GrpcRegistration: {name}", value, "a number of seconds above 0")
         self._info_s = info_s
         self._notify_s = notify_s
         self._conversations = Conversations(at_once)
