@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from nodealloc.dsw_asw import Cancel, Reconciler, World
+from nodealloc.errors import ConfigurationError
 from nodealloc.machine import machine_from_text
 from nodealloc.memblocks import MemoryAllocator
 from nodealloc.podfacts import PodIdentity
@@ -194,3 +195,13 @@ def test_books_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(type(allocator), "recorded", lambda _: cooked)
     with pytest.raises(AssertionError, match="reserved"):
         check_books(allocator)
+
+
+def test_fakes_of_another_kind_are_refused_where_they_are_made() -> None:
+    """Not by what would be made of them."""
+    with pytest.raises(ConfigurationError, match="workload: amounts: expected a mapping"):
+        workload("job", "cpu")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"FakeAllocator.of: capacity: expected a mapping"):
+        FakeAllocator.of("x", {0: "2"})  # type: ignore[dict-item]
+    with pytest.raises(ConfigurationError, match=r"FakeAllocator.of: capacity: expected 0 or more units"):
+        FakeAllocator.of("x", {0: -1})

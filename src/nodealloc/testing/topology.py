@@ -15,8 +15,9 @@ from itertools import combinations
 from typing import TypeAlias
 
 from nodealloc import _attrs as attrs
-from nodealloc._arguments import is_other
+from nodealloc._arguments import is_other, wrong
 from nodealloc._frozen import Frozen, freeze
+from nodealloc._typed import typed
 from nodealloc.idset import bits, lowest
 from nodealloc.podspec import Quantity
 from nodealloc.testing._allocator_calls import Promises, check_copy, is_allocator, pickled, released, stranger
@@ -56,6 +57,7 @@ Amount: TypeAlias = "Quantity | str | float"
 """An amount as tests write it: `2`, `0.5`, `"500m"`, `"2Gi"`, or a `Quantity`."""
 
 
+@typed
 def workload(
     key: str, /, *amounts: Mapping[str, Amount], init: Sequence[Mapping[str, Amount]] = ()
 ) -> Workload:
@@ -103,8 +105,11 @@ class FakeAllocator:
     waiting_for: str = ""
 
     @classmethod
+    @typed
     def of(cls, resource: str, capacity: Mapping[int, int], /) -> FakeAllocator:
         """With so many free units on each node."""
+        if any(count < 0 for count in capacity.values()):
+            raise wrong("FakeAllocator.of: capacity", capacity, "0 or more units on each node")
         units: dict[int, int] = {}
         first = 0
         for node, count in sorted(capacity.items()):
