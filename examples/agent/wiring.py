@@ -97,10 +97,11 @@ class _Parts:
 
     def _held(self) -> NodeAllocator:
         """What is held, by an agent that may start as it is told to."""
+        anew = self.rules.admits_anew
         if self.rules.starts_otherwise:
-            return node_of(self.plan, self.place.store)
+            return node_of(self.plan, self.place.store, admits_anew=anew)
         check_state_file(self.place.root, self.plan.empty[CpuAllocator])
-        node = node_of(self.plan, self.place.store)
+        node = node_of(self.plan, self.place.store, admits_anew=anew)
         link_state_file(self.place.root)
         return node
 
@@ -289,7 +290,7 @@ class _Parts:
             told=self.told if self.rules.status.ready_falls_first else None,
             sources=self.sources,
             journal=self.place.store,
-            remembered=self.was.lives,
+            remembered=self.was.asking_again(admission.NAME) if self.rules.admits_anew else self.was.lives,
             policy=life_policy(self.config),
             rules=self.rules.life,
             facts=self.facts,
