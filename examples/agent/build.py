@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from nodealloc.checkpoint import Store
@@ -16,7 +17,9 @@ from nodealloc.pluginreg import PluginRegistrar
 __all__ = ["device_plugins_of", "node_of", "watcher_of"]
 
 
-def node_of(plan: NodePlan, store: Store, *, admits_anew: bool = False) -> NodeAllocator:
+def node_of(
+    plan: NodePlan, store: Store, *, files: Sequence[str] = ("cpu",), admits_anew: bool = False
+) -> NodeAllocator:
     """What is held, with all that was remembered; what is not clean is printed and taken as it is.
 
     Raises:
@@ -28,7 +31,7 @@ def node_of(plan: NodePlan, store: Store, *, admits_anew: bool = False) -> NodeA
         store,
         view=plan.view,
         chain=plan.chain,
-        kubelet_files=["cpu"],
+        kubelet_files=files,
         admits_anew=admits_anew,
     )
     report = node.start()

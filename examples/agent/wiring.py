@@ -11,7 +11,7 @@ import attrs
 from examples.agent.build import device_plugins_of, node_of, watcher_of
 from examples.agent.place import MACHINE, Place, Stage
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
-from examples.agent.state_file import check_state_file, link_state_file
+from examples.agent.state_file import check_state_files, link_state_files
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -100,9 +100,9 @@ class _Parts:
         anew = self.rules.admits_anew
         if self.rules.starts_otherwise:
             return node_of(self.plan, self.place.store, admits_anew=anew)
-        check_state_file(self.place.root, self.plan.empty[CpuAllocator])
-        node = node_of(self.plan, self.place.store, admits_anew=anew)
-        link_state_file(self.place.root)
+        check_state_files(self.place.root, self.plan.empty)
+        node = node_of(self.plan, self.place.store, files=("cpu", "memory"), admits_anew=anew)
+        link_state_files(self.place.root)
         return node
 
     def agent(self) -> Agent:

@@ -34,8 +34,9 @@ class Rulebook:
         waits_for_deleted: As of `Agent`.
         admits_anew: Whether pods that ran before an agent was started are admitted again as their sources
             tell of them, against what is there then; one that does not come in any more ends.
-        starts_otherwise: Whether an agent starts though its CPU policy is another one, or other CPUs are
-            reserved, than before; a kubelet does once somebody has taken its state file away.
+        starts_otherwise: Whether an agent starts though its CPU or memory policy is another one, or other
+            CPUs or memory are reserved, than before; a kubelet does once somebody has taken its state file
+            away.
         standalone: Whether pods are told of, and what is left of them is kept, as by a kubelet
             without an API server.
     """
