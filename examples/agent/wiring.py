@@ -239,8 +239,9 @@ class _Parts:
     @cached_property
     def cgroups(self) -> CgroupPreparer:
         """Limits pods; what nobody knows any more goes once it is known what runs."""
-        tree = QosTree(self.place.driver, self.plan.tree, clock=self.stage.clock)
-        return self.was.cgroups(tree, self.watch, follows=not self.rules.standalone)
+        follows = not self.rules.standalone
+        tree = QosTree(self.place.driver, self.plan.tree, clock=self.stage.clock, mends_pods=follows)
+        return self.was.cgroups(tree, self.watch, follows=follows)
 
     @cached_property
     def folders(self) -> FolderPreparer:
