@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from nodealloc.checkpoint import Store
@@ -16,14 +17,23 @@ from nodealloc.pluginreg import PluginRegistrar
 __all__ = ["device_plugins_of", "node_of", "watcher_of"]
 
 
-def node_of(plan: NodePlan, store: Store) -> NodeAllocator:
+def node_of(
+    plan: NodePlan, store: Store, *, files: Sequence[str] = ("cpu",), admits_anew: bool = False
+) -> NodeAllocator:
     """What is held, with all that was remembered; what is not clean is printed and taken as it is.
 
     Raises:
         ConfigurationError: A row or file is whole and makes no sense here, as one of a later release: what
             it grants would be given out twice. Nothing was changed.
     """
-    node = NodeAllocator(plan.empty, store, view=plan.view, chain=plan.chain, kubelet_files=["cpu"])
+    node = NodeAllocator(
+        plan.empty,
+        store,
+        view=plan.view,
+        chain=plan.chain,
+        kubelet_files=files,
+        admits_anew=admits_anew,
+    )
     report = node.start()
     whole = store.read().values
     unread = [f"{one.key}: {one.reason}" for one in report.damaged if one.key in whole]

@@ -11,7 +11,7 @@ import attrs
 from examples.agent.build import device_plugins_of, node_of, watcher_of
 from examples.agent.place import MACHINE, Place, Stage
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
-from examples.agent.state_file import check_state_file, link_state_file
+from examples.agent.state_file import check_state_files, link_state_files
 from nodealloc.agent import (
     AdmissionPreparer,
     Agent,
@@ -97,11 +97,12 @@ class _Parts:
 
     def _held(self) -> NodeAllocator:
         """What is held, by an agent that may start as it is told to."""
+        anew = self.rules.admits_anew
         if self.rules.starts_otherwise:
-            return node_of(self.plan, self.place.store)
-        check_state_file(self.place.root, self.plan.empty[CpuAllocator])
-        node = node_of(self.plan, self.place.store)
-        link_state_file(self.place.root)
+            return node_of(self.plan, self.place.store, admits_anew=anew)
+        check_state_files(self.place.root, self.plan.empty)
+        node = node_of(self.plan, self.place.store, files=("cpu", "memory"), admits_anew=anew)
+        link_state_files(self.place.root)
         return node
 
     def agent(self) -> Agent:
@@ -238,8 +239,9 @@ class _Parts:
     @cached_property
     def cgroups(self) -> CgroupPreparer:
         """Limits pods; what nobody knows any more goes once it is known what runs."""
-        tree = QosTree(self.place.driver, self.plan.tree, clock=self.stage.clock)
-        return self.was.cgroups(tree, self.watch, follows=not self.rules.standalone)
+        follows = not self.rules.standalone
+        tree = QosTree(self.place.driver, self.plan.tree, clock=self.stage.clock, mends_pods=follows)
+        return self.was.cgroups(tree, self.watch, follows=follows)
 
     @cached_property
     def folders(self) -> FolderPreparer:
@@ -289,7 +291,7 @@ class _Parts:
             told=self.told if self.rules.status.ready_falls_first else None,
             sources=self.sources,
             journal=self.place.store,
-            remembered=self.was.lives,
+            remembered=self.was.asking_again(admission.NAME) if self.rules.admits_anew else self.was.lives,
             policy=life_policy(self.config),
             rules=self.rules.life,
             facts=self.facts,

@@ -222,8 +222,9 @@ class Agent(Group):
             return
         # It counts also where this agent never admitted it: an earlier one may have started it. What an
         # orphan requests nobody knows.
-        is_orphan = ending is not None and ending.kind is EndingKind.ORPHANED
-        counts = life is LifeState.TERMINATING and not is_orphan and self.lives.may_run(pod.uid)
+        # Nor is whoever was in before and does not come in any more waited for, by a kubelet's rules.
+        is_out = ending is not None and ending.kind in (EndingKind.ORPHANED, EndingKind.REFUSED)
+        counts = life is LifeState.TERMINATING and not is_out and self.lives.may_run(pod.uid)
         self._node.mark_ending(pod if counts else pod.uid)
         if not counts:
             self._leave_out(pod.uid)

@@ -116,8 +116,10 @@ class ContainerGc(Group):
         record = self._lives.pods.get(uid)
         if record is None:
             return uid not in self._lives.wanted
-        is_evicted = record.ending is not None and record.ending.kind is EndingKind.EVICTED
-        is_gone = uid in self._gone or bool(record.pod.deletion_timestamp)
+        kind = None if record.ending is None else record.ending.kind
+        is_evicted = kind is EndingKind.EVICTED
+        # Whom it refused a kubelet does not work on, so that of what it was before nothing is kept.
+        is_gone = uid in self._gone or bool(record.pod.deletion_timestamp) or kind is EndingKind.REFUSED
         return is_evicted or (is_gone and record.life.is_over)
 
     def _collect(self, pods: Mapping[str, PodListing]) -> None:

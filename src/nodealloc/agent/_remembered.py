@@ -82,6 +82,16 @@ class Remembered:
             editions=rows_of(SOURCE_ROWS, rows, editions_from_checkpoint),
         )
 
+    def asking_again(self, part: str, /) -> Mapping[str, PodRecord]:
+        """The lives of pods for whom a part, such as their admission, is to be made ready once more.
+
+        What `PodLives(remembered=...)` takes where that part answers otherwise than before.
+        """
+        return {
+            uid: one.but(edition_ready={name: no for name, no in one.edition_ready.items() if name != part})
+            for uid, one in self.lives.items()
+        }
+
     def cgroups(self, tree: QosTree, watch: RuntimeWatch, /, *, follows: bool = True) -> CgroupPreparer:
         """Who limits pods, and knows those that had cgroups.
 

@@ -32,8 +32,11 @@ class Rulebook:
         status: Of what is told.
         probes: Of what is asked of containers.
         waits_for_deleted: As of `Agent`.
-        starts_otherwise: Whether an agent starts though its CPU policy is another one, or other CPUs are
-            reserved, than before; a kubelet does once somebody has taken its state file away.
+        admits_anew: Whether pods that ran before an agent was started are admitted again as their sources
+            tell of them, against what is there then; one that does not come in any more ends.
+        starts_otherwise: Whether an agent starts though its CPU or memory policy is another one, or other
+            CPUs or memory are reserved, than before; a kubelet does once somebody has taken its state file
+            away.
         standalone: Whether pods are told of, and what is left of them is kept, as by a kubelet
             without an API server.
     """
@@ -44,6 +47,7 @@ class Rulebook:
     status: StatusRules = StatusRules()
     probes: ProbeRules = ProbeRules()
     waits_for_deleted: bool = True
+    admits_anew: bool = False
     starts_otherwise: bool = True
     standalone: bool = False
 
@@ -55,6 +59,7 @@ KUBELET: Final = Rulebook(
     status=KUBELET_STATUS,
     probes=KUBELET_PROBES,
     waits_for_deleted=False,
+    admits_anew=True,
     starts_otherwise=False,
     standalone=True,
 )

@@ -51,6 +51,8 @@ class QosTree:
         clock: Time for back-off.
         back_off: How long to wait after failures.
         observer: Is told of progress.
+        mends_pods: Whether limits of pods' cgroups that an earlier life made are written where they are
+            others now, as after a change of `options`; a kubelet leaves a pod's cgroup that is there.
 
     Attributes:
         options: What the administrator decided; may be replaced, but for the root.
@@ -69,8 +71,10 @@ class QosTree:
         clock: Clock | None = None,
         back_off: BackOff | None = None,
         observer: Observer | None = None,
+        mends_pods: bool = True,
     ) -> None:
         self.options = options
+        self._mends_pods = mends_pods
         self._root = options.root
         self._classes = frozenset(qos_name(options.root, qos) for qos in QosClass) - {options.root}
         self._driver = driver
@@ -226,7 +230,9 @@ class QosTree:
         for name, limits in wanted.items():
             if isinstance(limits, Limits) and (found := self._driver.read(name)) is not None:
                 is_pod = name != self._root and name not in self._classes
-                listing[name] = Kept(state=_FOUND, is_pod=is_pod, asked=limits.only(same_in(limits, found)))
+                is_left = is_pod and not self._mends_pods
+                stands = limits.only(found.asked.keys() if is_left else same_in(limits, found))
+                listing[name] = Kept(state=_FOUND, is_pod=is_pod, asked=stands)
                 if not is_pod:
                     self._domain.above.put(name, _FOUND, by="observe")
         self._kept.replace(listing, since=since, by="observe")

@@ -40,12 +40,14 @@ class NodeAdmission:
 
     Attributes:
         chain: The handlers; what is held is asked behind them.
+        admits_anew: Whether a pod that is remembered, and is not in the view, is judged once more.
     """
 
     chain: Chain
+    admits_anew: bool = False
 
     @classmethod
-    def of(cls, chain: Chain | None) -> NodeAdmission:
+    def of(cls, chain: Chain | None, *, admits_anew: bool = False) -> NodeAdmission:
         """With the chain of a node where none is given.
 
         Raises:
@@ -61,13 +63,13 @@ class NodeAdmission:
                 "by the rules of this chain a pod is in before its victims have ended, and what they hold "
                 "would be granted twice; let `waits_for_victims` be True"
             )
-        return cls(chain=chosen.before_allocation())
+        return cls(chain=chosen.before_allocation(), admits_anew=admits_anew)
 
     def admitted(self, held: Held, asked: Asked) -> Placed | Refused | NotYet:
         """Whether it may come in.
 
-        What is in stays, and no handler is asked but for members that came later; claims that are no
-        pod's are allocated, no more.
+        What is in stays, and no handler is asked but for members that came later, or for all of a pod that
+        is to be admitted anew; claims that are no pod's are allocated, no more.
 
         Raises:
             ProviderError: An allocator raised, or answered with nonsense.
@@ -77,7 +79,8 @@ class NodeAdmission:
         if later and key in held.snapshot.admitted:
             return self._joined(held, asked, later)
         if pod is None or key in held.snapshot.admitted:
-            return admit(held.snapshot, asked.workload)
+            judged = self._anew(held, pod)
+            return admit(held.snapshot, asked.workload) if isinstance(judged, Admitted) else _told(judged)
         view = _of_others(held, key)
         verdict = self.chain(pod, view)
         if isinstance(verdict, Admitted):
@@ -86,6 +89,12 @@ class NodeAdmission:
             first = allocation(held.snapshot)(pod, view)
             verdict = first if isinstance(first, Refused) else verdict
         return _told(verdict)
+
+    def _anew(self, held: Held, pod: Pod | None) -> Admitted | Refused | NotYet:
+        """Whether a pod that is remembered stays in; what it holds is not asked for again."""
+        if pod is None or not self.admits_anew or pod.uid in held.view.pods:
+            return Admitted()
+        return self.chain(pod, held.view)
 
     def _joined(self, held: Held, asked: Asked, later: tuple[Claim, ...]) -> Placed | Refused | NotYet:
         """Members that came later, all or none, beside what the others of their workload keep.

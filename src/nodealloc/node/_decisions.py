@@ -43,9 +43,11 @@ class Decisions:
 
     Attributes:
         ledger: In whose words changes are written.
+        admits_anew: Whether pods that are remembered are seen only once they were admitted again.
     """
 
     ledger: Ledger
+    admits_anew: bool = False
 
     def loaded(self, held: Held, found: Loaded) -> tuple[StartReport, Change]:
         """What a start reports, and the node with all that was remembered."""
@@ -56,6 +58,9 @@ class Decisions:
         )
         notes = (f"the pod in record {key} cannot be read: {why}" for key, why in unreadable.items())
         report = attrs.evolve(found.report, notes=(*found.report.notes, *notes))
+        if self.admits_anew:
+            asked_again = {one.workload.key for one in records if one.manifest is not None}
+            pods = [one for one in pods if one.pod.uid not in asked_again]
         there = attrs.evolve(held.view, pods=PodsOnNode([*held.view.pods.values(), *pods]))
         return report, Change(snapshot=found.snapshot, records=records, set_aside=found.set_aside, view=there)
 
@@ -80,7 +85,9 @@ class Decisions:
         claims = known.workload if known.workload.claims else workload
         manifest = asked.manifest() if known.manifest is None else known.manifest
         if claims is known.workload and manifest is known.manifest:
-            return verdict, None
+            if not self.admits_anew or workload.key in held.view.pods:
+                return verdict, None
+            return verdict, Change(snapshot=held.snapshot, view=asked.seen_in(held.view))
         record = attrs.evolve(known, workload=claims, manifest=manifest)
         return verdict, self.ledger.change(held.snapshot, after, [record], view=asked.seen_in(held.view))
 

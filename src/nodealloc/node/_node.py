@@ -75,6 +75,9 @@ class NodeAllocator:
             Their size grows with what the node holds.
         patience_s: How long the first admission waits for the runtime's first
             answer, in seconds; the next ones do not wait for it.
+        admits_anew: Whether the chain judges pods that are remembered once more, each as `admit` is first
+            called for it after the start, beside those that were judged before it. Who is admitted keeps
+            what it was granted; a refusal changes nothing before `release`. A kubelet's way.
 
     Attributes:
         engine: Carries the start on. Admissions hurry it; started, or in a `Group`,
@@ -100,13 +103,14 @@ class NodeAllocator:
         runtime: Runtime | None = None,
         kubelet_files: Collection[str] = (),
         patience_s: float = 1.0,
+        admits_anew: bool = False,
     ) -> None:
         check("NodeAllocator, empty", empty, Snapshot, "a Snapshot; Snapshot.of(machine, ...) makes one")
         if not hasattr(store, "commit"):
             raise wrong("NodeAllocator, store", store, "a Store, such as FileStore(directory, FORMATS)")
-        self._decisions = Decisions(Ledger.of(empty, kubelet_files, store))
+        self._decisions = Decisions(Ledger.of(empty, kubelet_files, store), admits_anew)
         self._store = store
-        self._admission = NodeAdmission.of(chain)
+        self._admission = NodeAdmission.of(chain, admits_anew=admits_anew)
         self._holdings = Holdings(empty, view_of(empty) if view is None else view, store)
         self._advice = Advice(self._admission, self._decisions, self._holdings)
         self._runtime = runtime
@@ -179,11 +183,12 @@ class NodeAllocator:
         A pod is judged by the whole chain of admission over `view`, which has
         everybody in it who is in; claims that are no pod's are allocated, no more.
         What was admitted before is admitted again with the same answer, whatever state
-        the node, its runtime or its plugins are in. Containers that came later under
-        the same uid are judged as if the pod came anew, and granted what they ask for
-        beside what the others keep; a refusal changes nothing. Until start-up is over,
-        and while the store cannot be written, the answer for others is *not yet*; for a
-        critical pod it may be `nodealloc.admission.MakingRoom`: end and release whom it names.
+        the node, its runtime or its plugins are in, but for what `admits_anew` says.
+        Containers that came later under the same uid are judged as if the pod came anew, and
+        granted what they ask for beside what the others keep; a refusal changes nothing.
+        Until start-up is over, and while the store cannot be written, the answer for others is
+        *not yet*; for a critical pod it may be `nodealloc.admission.MakingRoom`: end and release
+        whom it names.
 
         Raises:
             ProviderError: An allocator raised, or answered with nonsense.

@@ -34,6 +34,7 @@ from nodealloc.podlife._record import Ending, EndingKind, PodRecord
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._settling import settle
 from nodealloc.podlife._syncing import sync
+from nodealloc.podlife._taken_up import as_the_runtime_knows
 from nodealloc.podlife._under_way import busy_until_s, is_at_parts, unwanted
 from nodealloc.podlife._wanted import PodWanted
 from nodealloc.podspec import Pod, is_static
@@ -233,18 +234,7 @@ class Lives:
             case LifeState.SYNCING:
                 answer = self._synced(record, want.pod, observed, view)
             case LifeState.TERMINATING:
-                busy_s = busy_until_s(view.running, policy, now_s=now_s)
-                answer = end(
-                    uid,
-                    record,
-                    observed,
-                    is_busy=busy_s is not None,
-                    waits_until_s=self._waits_until_s(record, view),
-                    now_s=now_s,
-                    policy=policy,
-                    rules=self._rules,
-                )
-                answer = _sooner(answer, busy_s)
+                answer = self._terminated(record, observed, view)
             case LifeState.TERMINATED:
                 answer = take_back(
                     uid,
@@ -273,6 +263,27 @@ class Lives:
         if answer.record.life is record.life:
             return answer
         return self._next(answer.record, want, observed, view)
+
+    def _terminated(self, record: PodRecord, observed: Observed, view: PodView) -> Next:
+        now_s, policy, pod = view.now_s, self._policy, record.pod
+        is_out = record.ending is not None and record.ending.kind is EndingKind.REFUSED
+        is_unknown = is_out and not self._rules.remembers_pods
+        if is_unknown:
+            record = record.but(pod=as_the_runtime_knows(pod, view.of(self._nears.seen).get(view.key)))
+        busy_s = busy_until_s(view.running, policy, now_s=now_s)
+        answer = end(
+            view.key,
+            record,
+            observed,
+            is_busy=busy_s is not None,
+            waits_until_s=self._waits_until_s(record, view),
+            now_s=now_s,
+            policy=policy,
+            rules=self._rules,
+        )
+        if is_unknown:
+            answer = attrs.evolve(answer, record=answer.record.but(pod=pod))
+        return _sooner(answer, busy_s)
 
     def _waits_until_s(self, record: PodRecord, view: PodView) -> float | None:
         """Until when others may still be told that it is not ready; None where nobody is waited for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -45,13 +45,26 @@ class InOrder:
         self._moved = threading.Condition()
         self._line: dict[int, str] = {}  # the first is the lowest
         self._places: dict[str, int] = {}
+        self._expected: dict[str, int] = {}
+
+    def expect(self, uids: Iterable[str], /) -> None:
+        """Have a place for each of these pods, which were here before, until it comes."""
+        for uid in uids:
+            self._expected[uid] = self._line_up(uid)
+
+    def expect_no_more(self, uids: Iterable[str], /) -> None:
+        """These do not come."""
+        for uid in uids:
+            number = self._expected.pop(uid, None)
+            if number is not None:
+                self._leave(number)
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Hand it on; where it makes the part ready for a pod that comes, that pod lines up."""
         step = step_of(*args)
-        if step is None or not isinstance(step.detail, MakeReady) or self.part not in step.detail.new:
+        number = self._place_of(step.detail) if step and isinstance(step.detail, MakeReady) else None
+        if number is None:
             return self._below.submit(call, *args, **kwargs)
-        number = self._line_up(step.detail.pod.uid)
         try:
             future = self._below.submit(call, *args, **kwargs)
         except BaseException:
@@ -59,6 +72,14 @@ class InOrder:
             raise
         future.add_done_callback(partial(self._ended, number))
         return future
+
+    def _place_of(self, detail: MakeReady) -> int | None:
+        """The place of a pod that comes: its own where it was expected, else the last one."""
+        uid = detail.pod.uid
+        number = self._expected.pop(uid, None) if self.part in detail.names else None
+        if number is not None and number in self._line:
+            return number
+        return self._line_up(uid) if number is not None or self.part in detail.new else None
 
     @contextmanager
     def turn(self, uid: str, /) -> Generator[None, None, None]:

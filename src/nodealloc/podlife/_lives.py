@@ -143,6 +143,9 @@ class PodLives(Group):
         rows = RememberedPods(self._worlds, rules, now)
         rows.take_over(remembered or {})
         shared = EngineParts.of(executor, clock, observer, preparations=preparations)
+        self._in_order = shared.in_order
+        if self._in_order is not None:
+            self._in_order.expect(rows.asking_again(self._in_order.part))
         performer = Performer(
             runtime,
             watch,
@@ -239,6 +242,9 @@ class PodLives(Group):
         """
         for uid in tuple(self.wanted.snapshot()):
             self._alter(uid, partial(unsaid, rules=self._rules, listing=self._watch.seen.get(uid)), "heard")
+        if self._in_order is not None:
+            wanted = self.wanted.snapshot().items()
+            self._in_order.expect_no_more(uid for uid, want in wanted if not want.value.is_said)
         # What an earlier life forgot, and whose ends the watch had not forgotten yet when that ended.
         for uid in sorted(self._watch.pods.snapshot().keys() - self.wanted.snapshot().keys()):
             self._watch.forget(uid)

@@ -55,6 +55,12 @@ class RememberedPods:
             if is_static(record.pod):
                 self._worlds.line_up(uid, record.pod.full_name)
 
+    def asking_again(self, part: str, /) -> list[str]:
+        """Uids of pods that go on, and for which a part is to be made ready again, in their order."""
+        pods = self._worlds.pods.snapshot().items()
+        going = [(uid, one.value) for uid, one in pods if one.value.life is LifeState.SYNCING]
+        return [uid for uid, one in going if part not in one.edition_ready]
+
     def rows(self, uid: str, record: PodRecord | None, /) -> Mapping[str, JsonCheckpoint | None]:
         """What is to be written of a pod; nothing where that stands there already."""
         key = row_key(POD_ROWS, uid)

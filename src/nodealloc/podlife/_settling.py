@@ -41,6 +41,7 @@ from nodealloc.podlife._record import (
 )
 from nodealloc.podlife._rules import Rules
 from nodealloc.podlife._stops import containers_of
+from nodealloc.podlife._taken_up import UNKNOWN_S
 from nodealloc.runtime import ContainerRecord, ContainerReport, RunState, SandboxRecord, SandboxReport
 from nodealloc.verdicts import NotYet
 
@@ -206,7 +207,14 @@ def _made_ready(have: PodRecord, detail: MakeReady, acted: Acted, now_s: float, 
     if acted.ready:
         have = made_ready(have, detail.edition, acted.ready, acted.provided)
     if acted.refused is not None:
-        refused = Ending(kind=EndingKind.REFUSED, reason=acted.refused.reason, message=acted.refused.message)
+        # Of one that ran before, and does not come in any more, a kubelet knows what the runtime does.
+        is_unknown = not rules.remembers_pods and have.sandbox_attempt >= 0
+        refused = Ending(
+            kind=EndingKind.REFUSED,
+            reason=acted.refused.reason,
+            message=acted.refused.message,
+            grace_s=UNKNOWN_S if is_unknown else None,
+        )
         untried = set(detail.names[len(acted.ready) + 1 :]) & set(detail.new)
         made = tuple(one for one in have.made if one not in untried)
         have = have.but(made=made, waits_for=None)

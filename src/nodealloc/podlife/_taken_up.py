@@ -5,6 +5,8 @@ Source: kubelet ``kubelet_pods.go``, ``pod_workers.go``, ``active_deadline.go``.
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from nodealloc.dsw_asw import Moment
@@ -13,7 +15,10 @@ from nodealloc.podlife._record import PodRecord
 from nodealloc.podspec import Container, Pod, is_static
 from nodealloc.runtime import PodListing
 
-__all__ = ["as_a_kubelet_finds", "as_listed", "as_the_runtime_knows"]
+__all__ = ["UNKNOWN_S", "as_a_kubelet_finds", "as_listed", "as_the_runtime_knows"]
+
+UNKNOWN_S: Final = 1.0
+"""How long a kubelet gives a pod that only the runtime knows."""
 
 
 def as_a_kubelet_finds(record: PodRecord, now: Moment, /) -> PodRecord:

@@ -11,14 +11,12 @@ from nodealloc._fields import fields_but
 from nodealloc._frozen import Frozen, extended, freeze
 from nodealloc.podlife._record import Ending, EndingKind
 from nodealloc.podlife._rules import Rules
-from nodealloc.podlife._taken_up import as_listed, as_the_runtime_knows
+from nodealloc.podlife._taken_up import UNKNOWN_S, as_listed, as_the_runtime_knows
 from nodealloc.podspec import Pod, is_static
 from nodealloc.runtime import PodListing
 
 __all__ = ["PodWanted", "orphaned", "poked", "removed", "said", "unsaid"]
 
-_UNKNOWN_S: Final = 1.0
-"""How long a kubelet gives a pod that only the runtime knows."""
 _lasting: Final = fields_but(Pod, "status", "carried")
 """Without what may change, or change in part, while running it stays the same."""
 
@@ -74,7 +72,7 @@ def said(want: PodWanted | None, pod: Pod, rules: Rules, unix_s: float, /) -> Po
 def removed(want: PodWanted, grace_s: float | None, rules: Rules, /) -> PodWanted:
     """No source has it any more; None as grace for as long as it says."""
     knows = rules.knows_removed or is_static(want.pod) or want.pod.deletion_timestamp
-    given_s = _UNKNOWN_S if grace_s is None and not knows else grace_s
+    given_s = UNKNOWN_S if grace_s is None and not knows else grace_s
     if given_s is not None:
         want = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=given_s))
     return attrs.evolve(want, is_removed=True, again=None)
@@ -86,7 +84,7 @@ def unsaid(want: PodWanted, /, *, rules: Rules, listing: PodListing | None) -> P
         return want
     if rules.remembers_pods:
         return attrs.evolve(want, is_removed=True)
-    ends = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=_UNKNOWN_S))
+    ends = want.ended(Ending(kind=EndingKind.REMOVED, grace_s=UNKNOWN_S))
     return attrs.evolve(ends, is_removed=True, pod=as_the_runtime_knows(want.pod, listing))
 
 

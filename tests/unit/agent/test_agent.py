@@ -38,7 +38,16 @@ from nodealloc.podfacts import Exited, LifeState, NodeView, PodIdentity, PodOnNo
 from nodealloc.podlife import KUBELET, Ending, NodeConfiguration, NodeSettings, PodLives, Preparation
 from nodealloc.podlife import Rules as LifeRules
 from nodealloc.podsources import Editions, PodSources, Polling, Source
-from nodealloc.podspec import Container, ExecAction, Pod, Probe, Quantity, resources
+from nodealloc.podspec import (
+    Container,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    Pod,
+    Probe,
+    Quantity,
+    resources,
+)
 from nodealloc.podstatus import Part, StatusManager, observed_of, with_verdicts
 from nodealloc.probes import ExecProber, Probers, Probing
 from nodealloc.runtime import (
@@ -117,9 +126,15 @@ class Node:
     """What outlives the agent, and the agent that runs now."""
 
     def __init__(
-        self, folder: Path, *, rules: LifeRules | None = None, waits_for_deleted: bool = True
+        self,
+        folder: Path,
+        *,
+        rules: LifeRules | None = None,
+        waits_for_deleted: bool = True,
+        admits_anew: bool = False,
     ) -> None:
-        self.folder, self.waits_for_deleted = folder, waits_for_deleted
+        self.folder, self.waits_for_deleted, self.admits_anew = folder, waits_for_deleted, admits_anew
+        self.view: NodeView | None = None
         self.clock = VirtualClock(1000.0)
         self.rules = rules or LifeRules()
         self.runtime = Meanwhile(unix_s=self.unix_s)
@@ -149,7 +164,13 @@ class Node:
         self.store = FileStore(self.folder, AGENT_FORMATS)
         was = Remembered.read(self.store, now=self.now())
         allocators = [CpuAllocator.of(MACHINE, reserved=1)]
-        self.held = NodeAllocator(Snapshot.of(MACHINE, allocators=allocators), self.store, chain=chain_of())
+        self.held = NodeAllocator(
+            Snapshot.of(MACHINE, allocators=allocators),
+            self.store,
+            view=self.view,
+            chain=chain_of(),
+            admits_anew=self.admits_anew,
+        )
         self.held.start()
         watch = self.watch = RuntimeWatch(self.runtime, journal=self.store, known=was.known, **drive)  # type: ignore[arg-type]
         self.sources = PodSources(
@@ -187,7 +208,7 @@ class Node:
             probes=self.probing.verdicts,
             sources=self.sources,
             journal=self.store,
-            remembered=was.lives,
+            remembered=was.asking_again("admission") if self.admits_anew else was.lives,
             rules=self.rules,
             now=self.now,
             **drive,  # type: ignore[arg-type]
@@ -613,6 +634,35 @@ def test_a_restart_goes_on_with_what_was_remembered(tmp_path: Path) -> None:
     assert node.sink.statuses["web"] == told
     assert len(node.sink.calls) == count
     assert node.once == ["done", "done"]
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_by_a_kubelets_rules_a_restart_with_less_ends_who_does_not_come_in_any_more(
+    tmp_path: Path, anew: bool
+) -> None:
+    """Like a pod that only the runtime knows: in a second, which comes to two, and without its hook."""
+    node = Node(tmp_path, rules=KUBELET if anew else None, admits_anew=anew)
+    hook = Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=("bye",))))
+    slow = attrs.evolve(pod("b", 2, lifecycle=hook), termination_grace_period_seconds=30)
+    node.source.pods = [pod("a", 1), slow]
+    node.after(4)
+    before = {uid: node.container(uid) for uid in "ab"}
+    node.view = NodeView(name="n", allocatable=resources({"cpu": 2, "memory": "1Gi", "pods": 10}))
+    node.kill()
+    node.after(8)
+    assert node.container("a") == before["a"]
+    left = [one.record.id for one in node.runtime.inspect("b").containers]
+    assert left == ([] if anew else [before["b"]])
+    lives = {uid: node.lives.pods.snapshot()[uid].value.life for uid in "ab"}
+    assert lives == {"a": LifeState.SYNCING, "b": LifeState.FINISHED if anew else LifeState.SYNCING}
+    assert node.sink.statuses["a"].phase is PodPhase.RUNNING
+    assert (f"stop_container {before['b']}" in node.runtime.calls) == anew
+    assert node.lives.pods.snapshot()["b"].value.grace_s == (1.0 if anew else None)
+    assert not any(one.startswith("run_command") for one in node.runtime.calls)
+    assert node.held.snapshot.admitted.keys() == ({"a"} if anew else {"a", "b"})
+    told = node.sink.statuses["b"]
+    assert (told.phase, told.reason) == ((PodPhase.FAILED, "OutOfcpu") if anew else (PodPhase.RUNNING, ""))
+    assert (told.containers == ()) == anew
 
 
 def test_pods_that_went_while_the_agent_was_down_are_forgotten(tmp_path: Path) -> None:

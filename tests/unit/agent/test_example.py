@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,10 @@ from examples.agent.build import node_of
 from examples.agent.place import Place
 from examples.agent.saying import ProbeEvents, SaidHooks, Waits, say_outages
 from examples.agent.simulated import agent
-from examples.agent.state_file import check_state_file, link_state_file
+from examples.agent.state_file import check_state_files, link_state_files
 from nodealloc.agent import AGENT_FORMATS, AdmissionPreparer, Agent
 from nodealloc.cgroups import CgroupName, Layout, Limits, stand_in
-from nodealloc.checkpoint import CPU_STATE, FileStore, JsonCheckpoint, MemoryStore
-from nodealloc.cpuset import CpuAllocator
+from nodealloc.checkpoint import CPU_STATE, MEMORY_STATE, FileStore, JsonCheckpoint, MemoryStore
 from nodealloc.cri import CriRuntime
 from nodealloc.dsw_asw import Failure, InlineExecutor, World
 from nodealloc.errors import ConfigurationError, DecodeError
@@ -280,7 +279,10 @@ def test_a_kubelets_own_configuration_is_read_with_its_drop_ins(
     assert said in capsys.readouterr().out.splitlines()
 
 
-def plan_of(fields: dict[str, str]) -> NodePlan:
+Fields = Mapping[str, object]
+
+
+def plan_of(fields: Fields) -> NodePlan:
     """Of a node of four CPUs."""
     return NodePlan.of(
         kubelet_config(fields, source="a test"),
@@ -309,37 +311,54 @@ def test_grants_of_a_later_release_are_not_given_twice(version: int) -> None:
     assert later.data() == store.data()
 
 
+OWN_MEMORY = {
+    "memoryManagerPolicy": "Static",
+    "systemReserved": {"cpu": "100m"},
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "100Mi"}}],
+    "evictionHard": {"memory.available": "100Mi"},
+}
+MORE_KEPT = {
+    **OWN_MEMORY,
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "200Mi"}}],
+    "evictionHard": {"memory.available": "200Mi"},
+}
+OWN_CPUS = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
+
+
 @pytest.mark.parametrize(
-    ("then", "words"),
+    ("first", "then", "file", "words"),
     [
-        ({}, "cpuManagerPolicy was 'static' before, and is 'none'; bring it back, or take"),
-        ({"cpuManagerPolicy": "static", "reservedSystemCPUs": "1"}, "CPUs 1 are reserved, and were given"),
+        (OWN_CPUS, {}, CPU_STATE, "cpuManagerPolicy was 'static' before, and is 'none'; bring it back, or"),
+        (OWN_CPUS, {**OWN_CPUS, "reservedSystemCPUs": "1"}, CPU_STATE, "CPUs 1 are reserved, and were given"),
+        (OWN_MEMORY, {}, MEMORY_STATE, "memoryManagerPolicy was 'Static' before, and is 'None'; bring it"),
+        ({}, OWN_MEMORY, MEMORY_STATE, "memoryManagerPolicy was 'None' before, and is 'Static'; bring it"),
+        (OWN_MEMORY, MORE_KEPT, MEMORY_STATE, "reservedMemory: the memory of the machine, or what is kept"),
     ],
 )
 def test_by_a_kubelets_rules_an_agent_is_started_as_before_until_its_state_file_is_gone(
-    tmp_path: Path, then: dict[str, str], words: str
+    tmp_path: Path, first: Fields, then: Fields, file: str, words: str
 ) -> None:
     """A kubelet does not start otherwise; by ours an agent moves what runs, and says so."""
     root, data = tmp_path, tmp_path / "checkpoint"
-    first = plan_of({"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    plan = plan_of(first)
     with FileStore(data, AGENT_FORMATS) as store:
-        check_state_file(root, first.empty[CpuAllocator])
-        node = node_of(first, store)
-        link_state_file(root)
+        check_state_files(root, plan.empty)
+        node = node_of(plan, store, files=("cpu", "memory"))
+        link_state_files(root)
         own = resources({"cpu": 3, "memory": "1Gi"})
         app = Container(name="app", image="x", requests=own, limits=own)
         assert isinstance(node.admit(Pod(uid="db", name="db", containers=(app,))), Placed)
-    check_state_file(root, first.empty[CpuAllocator])
-    now = plan_of(then).empty[CpuAllocator]
+    check_state_files(root, plan.empty)
+    now = plan_of(then).empty
     with pytest.raises(ConfigurationError, match=words):
-        check_state_file(root, now)
-    (root / CPU_STATE).unlink()
-    check_state_file(root, now)
-    (root / CPU_STATE).write_text("{")
-    with pytest.raises(ConfigurationError, match=f"{root / CPU_STATE}: .*; take the file away"):
-        check_state_file(root, now)
-    link_state_file(root)
-    assert not (root / CPU_STATE).is_symlink()
+        check_state_files(root, now)
+    (root / file).unlink()
+    check_state_files(root, now)
+    (root / file).write_text("{")
+    with pytest.raises(ConfigurationError, match=f"{root / file}: .*; take the file away"):
+        check_state_files(root, now)
+    link_state_files(root)
+    assert not (root / file).is_symlink()
 
 
 @pytest.mark.parametrize(("first", "then"), [("files", "sqlite"), ("sqlite", "files")])

@@ -105,6 +105,33 @@ def test_fake_keeps_the_promises() -> None:
     check_tree_reader(fake, ROOT)
 
 
+@pytest.mark.parametrize("mends", [True, False])
+@pytest.mark.parametrize("version", [1, 2])
+def test_other_options_over_a_restart_reach_pods_that_run_or_as_with_a_kubelet_only_new_ones(
+    tmp_path: Path, version: int, mends: bool
+) -> None:
+    """It makes the cgroup of a pod once, and writes the classes' each minute."""
+    driver = stand_in(tmp_path, version=version)
+    old, new = (pod(uid, memory="8Mi") for uid in ("old", "new"))
+    first = TreeOptions(root=ROOT, pods=PodOptions(pids=100), root_limits=Limits(pids=500))
+    QosTree(driver, first).reconcile([old])
+    then = TreeOptions(root=ROOT, pods=PodOptions(pids=200, cpu_quota=False), root_limits=Limits(pids=600))
+    tree = QosTree(driver, then, mends_pods=mends)
+    for _ in range(2):
+        assert tree.reconcile([old, new]).failed == {}
+        found = [driver.read(pod_name(ROOT, one)) for one in (old, new)]
+        assert [one and one.pids for one in found] == [200 if mends else 100, 200]
+        root = driver.read(ROOT)
+        assert root is not None
+        assert root.pids == 600
+    assert tree.reconcile([new]).failed == {}
+    assert driver.read(pod_name(ROOT, old)) is None
+    tree.reconcile([new, old])
+    again = driver.read(pod_name(ROOT, old))
+    assert again is not None
+    assert again.pids == 200
+
+
 def test_one_pods_trouble_is_no_others() -> None:
     """A pod that can have no cgroup is refused by name, one that nobody knows keeps what it had."""
     fake = FakeCgroups()

@@ -68,8 +68,8 @@ FOURTH_LOOK = {
     "found-limits-right": Change(
         "whatever limits are found at the start count as those that are wanted",
         "cgroups/_reconciler.py",
-        "asked=limits.only(same_in(limits, found)))",
-        "asked=limits)",
+        "stands = limits.only(found.asked.keys() if is_left else same_in(limits, found))",
+        "stands = limits",
         "kills",
     ),
     "class-of-another": Change(

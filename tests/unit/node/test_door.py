@@ -536,3 +536,38 @@ def test_another_port_of_the_node_is_an_edit() -> None:
     assert isinstance(node.admit(with_port(8080)), Placed)
     assert not node.is_edited(with_port(8080))
     assert node.is_edited(with_port(8081))
+
+
+def test_a_restart_with_less_keeps_who_was_in_or_judges_anew_whoever_is_asked_about() -> None:
+    """A kubelet that starts anew admits each pod as it hears of it, beside those before it."""
+    store = MemoryStore(FORMATS)
+    node = started(store)
+    pods = {name: pod(name, cpu, limited=True) for name, cpu in (("a", "4"), ("b", "3"), ("c", "2"))}
+    for one in pods.values():
+        assert isinstance(node.admit(one), Placed)
+    less = attrs.evolve(VIEW, allocatable=resources({"cpu": 6, "memory": "15Gi", "pods": 10}))
+    same = started(again(store), less)
+    assert all(isinstance(same.admit(one), Placed) for one in pods.values())
+    anew = started(again(store), less, admits_anew=True)
+    assert anew.view.pods.keys() == set()
+    assert anew.snapshot.admitted.keys() == pods.keys()  # what they hold nobody else is given
+    verdicts = {name: anew.admit(one) for name, one in pods.items()}
+    (refused,) = [one for one in verdicts.values() if isinstance(one, Refused)]
+    assert verdicts["b"] is refused
+    assert refused.reason == "OutOfcpu"
+    assert anew.view.pods.keys() == {"a", "c"}
+    assert anew.snapshot.admitted == node.snapshot.admitted  # nothing was granted anew
+    assert isinstance(anew.admit(pods["a"]), Placed)
+    anew.release("b")
+    assert anew.snapshot.admitted.keys() == {"a", "c"}
+
+
+def test_who_comes_before_a_pod_that_is_to_be_admitted_anew_takes_its_place() -> None:
+    """It holds its own CPUs until it is released, but what it asks for does not count yet."""
+    store = MemoryStore(FORMATS)
+    assert isinstance(started(store).admit(pod("old", "4")), Placed)
+    less = attrs.evolve(VIEW, allocatable=resources({"cpu": 6, "memory": "15Gi", "pods": 10}))
+    node = started(again(store), less, admits_anew=True)
+    assert isinstance(node.admit(pod("new", "4")), Placed)
+    assert isinstance(node.admit(pod("old", "4")), Refused)
+    assert node.view.pods.keys() == {"new"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
@@ -14,7 +14,8 @@ import pytest
 from nodealloc.dsw_asw import Cancel, Group, Step
 from nodealloc.dsw_asw._operations import Operation
 from nodealloc.errors import ConfigurationError
-from nodealloc.podlife import PodLives, Preparation
+from nodealloc.podfacts import LifeState
+from nodealloc.podlife import KUBELET, PodLives, PodRecord, Preparation, Rules
 from nodealloc.podlife._details import MakeReady
 from nodealloc.podlife._in_order import InOrder
 from nodealloc.podspec import Pod
@@ -68,12 +69,25 @@ def often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def came_in(door: Door, uids: list[str], *more: Preparation, starts_last: bool = False) -> Group:
+def came_in(
+    door: Door,
+    uids: list[str],
+    *more: Preparation,
+    starts_last: bool = False,
+    remembered: Mapping[str, PodRecord] | None = None,
+) -> Group:
     """Pods that come at once, while the agent runs or before; it has threads of its own."""
     runtime = FakeContainerRuntime()
     watch = RuntimeWatch(runtime)
     first = Preparation(name="admission", why="pods are let in", by=door, in_order=True)
-    lives = PodLives(runtime, watch=watch, configuring=PlainConfiguration(), preparations=[first, *more])
+    lives = PodLives(
+        runtime,
+        watch=watch,
+        configuring=PlainConfiguration(),
+        preparations=[first, *more],
+        remembered=remembered,
+        rules=Rules() if remembered is None else KUBELET,
+    )
     group = Group(watch, lives)
     if not starts_last:
         group.start()
@@ -91,6 +105,19 @@ def test_pods_that_come_at_once_are_asked_for_in_their_order(starts_last: bool) 
     for _ in range(30):
         door = Door()
         group = came_in(door, uids, starts_last=starts_last)
+        try:
+            assert door.heard(COUNT) == uids
+        finally:
+            group.stop(1.0)
+
+
+def test_pods_that_were_here_before_are_asked_for_again_in_their_order() -> None:
+    """As they were when they came: of two that do not fit together any more the first stays."""
+    uids = [f"u{number}" for number in range(COUNT)]
+    was = {uid: PodRecord(pod=pod(uid), life=LifeState.SYNCING, made=("admission",)) for uid in uids}
+    for _ in range(30):
+        door = Door()
+        group = came_in(door, uids, remembered=was)
         try:
             assert door.heard(COUNT) == uids
         finally:
@@ -143,11 +170,40 @@ def test_a_call_that_nobody_takes_up_leaves_the_line() -> None:
         pass
 
 
+def test_who_was_expected_and_does_not_come_is_waited_for_by_nobody() -> None:
+    """Its manifest went while no agent ran; one that comes later all the same is the last."""
+    line = InOrder(Refusing(count=1), part="admission", patience_s=60.0)
+    line.expect(["gone", "first", "second"])
+    line.submit(print, again("second"))
+    line.submit(print, again("first"))
+    line.expect_no_more(["gone"])
+    asked: list[str] = []
+
+    def ask(uid: str) -> None:
+        with line.turn(uid):
+            asked.append(uid)
+
+    second = threading.Thread(target=ask, args=("second",))
+    second.start()
+    ask("first")
+    second.join(10.0)
+    line.submit(print, again("gone"))
+    ask("gone")
+    assert asked == ["first", "second", "gone"]
+
+
+def again(uid: str) -> Operation[str, MakeReady, None]:
+    """A pod that was here before, on its way to admission."""
+    detail = MakeReady(("admission",), 0, pod(uid))
+    step = Step(scope=("pod", uid, "parts"), verb="make ready", detail=detail)
+    return Operation(uid, step, 0, None, threading.Lock())
+
+
 class Refusing:
     """An executor that has no thread for the first call, and takes up none of the others."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, *, count: int = 0) -> None:
+        self.count = count
 
     def submit(self, call: Callable[P, T], /, *_args: P.args, **_kwargs: P.kwargs) -> Future[T]:
         """Refuse it, or keep it."""
