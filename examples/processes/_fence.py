@@ -102,11 +102,17 @@ class Fence:
         inside = self.driver.pids(CgroupName.parse(name)) if self.driver is not None else frozenset[int]()
         return inside if self._holds(name) or not pid else inside | _session(pid, ticks)
 
-    def end(self, name: str, pid: int, ticks: int, /) -> frozenset[int]:
-        """SIGKILL to all in it; who is still there shortly after."""
+    def end(self, name: str, started: Started, /) -> frozenset[int]:
+        """SIGKILL to all in it; who is still there shortly after.
+
+        Args:
+            name: Its cgroup.
+            started: Its first process. A session whose number is that of another boot's is somebody else's.
+        """
         if self.driver is not None and self._holds(name):
             return frozenset(one.pid for one in self.driver.kill(CgroupName.parse(name)))
-        return end_all(lambda: self.members(name, pid, ticks))
+        pid = started.pid if started.boot == boot_id() else 0
+        return end_all(lambda: self.members(name, pid, started.ticks))
 
     def remove(self, name: str, /) -> None:
         """Remove a cgroup that nobody is in."""

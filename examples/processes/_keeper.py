@@ -197,7 +197,7 @@ class Keeper:
     def ended(self, made: Made, started: Started, how: Ended) -> None:
         """The first process has ended: so does all else of its container; then it is told."""
         try:
-            left = self.fence.end(made.cgroup, started.pid, started.ticks)
+            left = self.fence.end(made.cgroup, started)
         except (OSError, NodeallocError) as error:
             how = attrs.evolve(how, message=f"its other processes could not be ended: {error}")
         else:

@@ -374,7 +374,7 @@ class ProcessRuntime:
         for one in live:
             started = one.started
             if started is not None:
-                self._kept(lambda made=one.made, at=started: self._fence.end(made.cgroup, at.pid, at.ticks))  # type: ignore[misc]
+                self._kept(lambda made=one.made, at=started: self._fence.end(made.cgroup, at))  # type: ignore[misc]
         with self._changed:
             gone = self._changed.wait_for(lambda: all(one.ended is not None for one in live), _LEAVES_S)
         if not gone:
