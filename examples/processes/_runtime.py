@@ -371,10 +371,8 @@ class ProcessRuntime:
     def _end(self, runs: Sequence[Run]) -> None:
         """SIGKILL to all of them at once; returns when the end of each is known."""
         live = [one for one in runs if one.started is not None and one.ended is None]
-        for one in live:
-            started = one.started
-            if started is not None:
-                self._kept(lambda made=one.made, at=started: self._fence.end(made.cgroup, at))  # type: ignore[misc]
+        first = {one.made.cgroup: one.started for one in live if one.started is not None}
+        self._kept(lambda: self._fence.end(first))
         with self._changed:
             gone = self._changed.wait_for(lambda: all(one.ended is not None for one in live), _LEAVES_S)
         if not gone:
