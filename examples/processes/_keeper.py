@@ -25,6 +25,7 @@ from pathlib import Path
 import attrs
 
 from examples.processes._child import READY, become
+from examples.processes._clients import Clients
 from examples.processes._fence import Fence
 from examples.processes._kept import (
     LISTENS,
@@ -61,7 +62,7 @@ class Keeper:
         fence: How processes are held together.
         events: Everything that is waited for.
         children: Containers by the pid of their first process.
-        clients: Who is connected, with what came of an unfinished line.
+        clients: Who is connected.
         adopted: How many run that an earlier keeper started.
         due: Containers whose first process has ended, and what else they have not yet: each with how, by id.
         unwritten: How containers ended that the disk did not take yet, by id.
@@ -72,7 +73,9 @@ class Keeper:
     fence: Fence
     events: selectors.BaseSelector = attrs.field(factory=selectors.DefaultSelector)
     children: dict[int, tuple[Made, Started]] = attrs.field(factory=dict[int, tuple[Made, Started]])
-    clients: dict[socket.socket, bytes] = attrs.field(factory=dict[socket.socket, bytes])
+    clients: Clients = attrs.field(
+        default=attrs.Factory(lambda self: Clients(self.events, self.answer, _note), takes_self=True)
+    )
     adopted: int = 0
     due: dict[str, tuple[Made, Started, Ended]] = attrs.field(
         factory=dict[str, tuple[Made, Started, Ended]], kw_only=True
@@ -235,44 +238,12 @@ class Keeper:
             self.unwritten[name] = how
             return
         self.unwritten.pop(name, None)
-        for client in list(self.clients):
-            self.say(client, f"ended {name}")
+        self.clients.tell(f"ended {name}")
 
-    def say(self, client: socket.socket, line: str) -> None:
-        """A line to one who is connected; whoever does not listen is let go."""
-        try:
-            client.sendall(f"{line}\n".encode())
-        except OSError:
-            self.leave(client)
-
-    def leave(self, client: socket.socket) -> None:
-        """Somebody is connected no more."""
-        if self.clients.pop(client, None) is not None:
-            self.events.unregister(client)
-            client.close()
-
-    def welcome(self, listener: socket.socket) -> None:
-        """Somebody connects."""
-        client, _ = listener.accept()
-        client.settimeout(10.0)
-        self.clients[client] = b""
-        self.events.register(client, selectors.EVENT_READ, lambda: self.hear(client))
-        self.say(client, "here")  # from now on it is told of each end
-
-    def hear(self, client: socket.socket) -> None:
-        """Somebody asks."""
-        try:
-            data = client.recv(65536)
-        except OSError:
-            data = b""
-        if not data:
-            self.leave(client)
-            return
-        *lines, self.clients[client] = (self.clients[client] + data).split(b"\n")
-        for line in lines:
-            word, _, name = line.decode(errors="replace").partition(" ")
-            if word == "start" and "/" not in name:
-                self.say(client, self.start(name))
+    def answer(self, line: str) -> str:
+        """What a line is answered with, "" for nothing."""
+        word, _, name = line.partition(" ")
+        return self.start(name) if word == "start" and "/" not in name else ""
 
     def run(self) -> None:
         """Until nothing runs and nobody is connected."""
@@ -364,7 +335,9 @@ def _keep(tree: str, root: str) -> int:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(SOCKET)
         listener.listen(16)
-        keeper.events.register(listener, selectors.EVENT_READ, lambda: keeper.welcome(listener))
+        keeper.events.register(
+            listener, selectors.EVENT_READ, lambda: keeper.clients.welcome(listener.accept()[0])
+        )
         keeper.adopt()
         with contextlib.suppress(BrokenPipeError):  # whoever started it was killed; the next one finds it
             os.write(1, LISTENS)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
 import pytest
 
 from examples.processes import _keeper as keeping
+from examples.processes._clients import Clients
 from examples.processes._fence import Fence
 from examples.processes._keeper import Keeper
-from examples.processes._kept import Ended, Files, Made, Started, boot_id
-from tests.real.processes import Node, app, ended, node, started
+from examples.processes._kept import SOCKET, Ended, Files, Made, Started, boot_id
+from nodealloc.podfacts import Exited
+from tests.real.processes import PATIENCE_S, Node, app, ended, node, started
 
 __all__ = ["node"]
 
@@ -104,7 +107,7 @@ def test_a_request_waits_for_one_turn_of_ends(
         asks.connect(str(tmp_path / "s"))
         fence = Noted(driver=None, asks=asks, held=held)
         keeper = Keeper(files, fence, selectors.DefaultSelector())
-        keeper.welcome(listener)
+        keeper.clients.welcome(listener.accept()[0])
         keeper.due.update({name: due(files, name) for name in "ab"})
         keeper.run()
         asks.settimeout(10)
@@ -135,3 +138,78 @@ def test_all_sessions_are_ended_with_as_few_looks_as_one(node: Node, monkeypatch
         return len(looks)
 
     assert end(made[1:]) == end(made[:1]) > 0
+
+
+def talk(answer: Callable[[str], str]) -> tuple[Clients, selectors.BaseSelector, socket.socket, list[str]]:
+    """One who is connected, the other end, and what is noted."""
+    near, far = socket.socketpair()
+    events, notes = selectors.DefaultSelector(), list[str]()
+    clients = Clients(events, answer, notes.append)
+    clients.welcome(near)
+    return clients, events, far, notes
+
+
+def serve(events: selectors.BaseSelector) -> None:
+    """All that there is to do now."""
+    for key, _ in events.select(0):
+        key.data()
+
+
+def test_whoever_reads_late_reads_all_and_holds_nobody_up() -> None:
+    """The keeper waited ten seconds for one who did not read, and everybody for the keeper."""
+    clients, events, far, notes = talk(lambda line: line)
+    words = [f"ended {number:032x}" for number in range(5000)]
+    for one in words:
+        clients.tell(one)
+    assert len(clients) == 1
+    far.setblocking(False)
+    said = b""
+    while said.count(b"\n") <= len(words):
+        said += far.recv(65536)
+        serve(events)
+    assert said.decode().splitlines() == ["here", *words]
+    assert (notes, [key.events for key in events.get_map().values()]) == ([], [selectors.EVENT_READ])
+    far.close()
+    serve(events)
+    assert not clients
+
+
+def test_whoever_never_reads_is_let_go() -> None:
+    """What waits for it has a bound, whether it is told or has asked."""
+    clients, events, far, notes = talk(lambda line: line)
+    while clients:
+        clients.tell("x" * 4095)
+    (note,) = notes
+    assert "does not listen" in note
+    assert 1 << 20 < int(note.split()[-2]) <= (1 << 20) + 4096
+    assert not events.get_map()
+    far.close()
+
+
+@pytest.mark.parametrize("more", [b"", b"\n"])
+def test_a_line_without_an_end_has_a_bound(node: Node, more: bytes) -> None:
+    """It grew for as long as somebody wrote; a line that ends, however long, is none that anybody means."""
+    runtime = node.runtime()
+    with open_line(node) as line:
+        line.settimeout(PATIENCE_S)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(100):
+                line.sendall(b"x" * 10_000 + more)
+            line.sendall(b"\nstart ab\n")
+        heard = b""
+        with contextlib.suppress(ConnectionResetError):
+            while not heard.endswith(b"ab\n") and (part := line.recv(4096)):
+                heard += part
+    assert heard == (b"here\nfailed ab\n" if more else b"here\n")
+    assert ended(runtime, started(runtime, app("true"))).exit == Exited(code=0)
+    assert ("no end" in (node.folder / "keeper.log").read_text()) == (not more)
+
+
+@contextlib.contextmanager
+def open_line(node: Node) -> Iterator[socket.socket]:
+    """A connection to the keeper, past the runtime."""
+    folder = os.open(node.folder, os.O_PATH)
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+        os.close(folder)
+        yield line
