@@ -16,7 +16,7 @@ import attrs
 
 from examples.processes import _commands as commands
 from examples.processes._fence import Fence, send
-from examples.processes._kept import Box, Files, Made, boot_id, variables
+from examples.processes._kept import Box, Files, Made, boot_id, make_log_folder, variables
 from examples.processes._line import KeeperLine
 from examples.processes._marks import end_commands, end_strays, mark
 from examples.processes._table import Run, Table
@@ -169,7 +169,7 @@ class ProcessRuntime:
                         "run_sandbox", one.id, f"sandbox {one.id} has that pod and attempt"
                     )
             if config.log_directory:
-                self._kept(lambda: Path(config.log_directory).mkdir(parents=True, exist_ok=True))
+                self._kept(lambda: make_log_folder(Path(config.log_directory)))
             self._kept(lambda: self._files.write(box, "sandboxes", made))
             self._table.keep_box(box)
         self._table.tell()

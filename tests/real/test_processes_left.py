@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from examples.processes._kept import start_ticks
 from nodealloc.cgroups import CgroupName, detect
 from nodealloc.runtime import RunState, RuntimeRefusedError
-from tests.real.processes import Node, app, box, node, report, started, until
+from tests.real.processes import Node, app, box, ended, node, report, started, until
 
 __all__ = ["node"]
 
@@ -90,3 +91,23 @@ def test_whoever_has_a_session_of_another_boots_number_lives(node: Node) -> None
     finally:
         signal.pidfd_send_signal(held, signal.SIGKILL)
         os.close(held)
+
+
+@pytest.mark.parametrize("target", ["", "/dev/null", "gone"])
+def test_what_stands_in_place_of_the_folder_of_logs_is_named(node: Node, tmp_path: Path, target: str) -> None:
+    """A link to nowhere was told as `File exists`; one to a folder, such as another disk's, is followed."""
+    runtime = node.runtime()
+    logs = tmp_path / "logs"
+    if target:
+        logs.symlink_to(target)
+    else:
+        logs.write_text("")
+    where = box(log_directory=str(logs / "pod"))
+    said = f"{logs} is a link to {target}, which is no folder" if target else f"{logs} is no folder"
+    with pytest.raises(RuntimeRefusedError, match=re.escape(f"{said}; move it away")):
+        runtime.run_sandbox(where)
+    logs.unlink()
+    (tmp_path / "disk").mkdir()
+    logs.symlink_to(tmp_path / "disk")
+    ended(runtime, started(runtime, app("echo", "here", log_path="app.log"), where))
+    assert (tmp_path / "disk/pod/app.log").read_text() == "here\n"
