@@ -54,6 +54,8 @@ _STORES: Final = {"files": "checkpoint", "sqlite": "checkpoint.db"}
 """Kind of store to where it stands below the root."""
 _CGROUPS: Final = "cgroups"
 """Key under which a store has the cgroup of all pods."""
+_THREADS: Final = 20
+"""Fewer than an agent has that runs nothing yet."""
 Wiring: TypeAlias = Callable[[KubeletConfig, NodePlan, Place, Rulebook], Agent]
 
 
@@ -139,6 +141,24 @@ def main() -> int:
         return 2
 
 
+def _check_threads() -> None:
+    """Start some, and let them end: gRPC aborts the process where it may start none.
+
+    Raises:
+        RuntimeError: So many may not be started.
+    """
+    end, begun = threading.Event(), list[threading.Thread]()
+    try:
+        for _ in range(_THREADS):
+            thread = threading.Thread(target=end.wait, daemon=True)
+            thread.start()
+            begun.append(thread)
+    finally:
+        end.set()
+        for thread in begun:
+            thread.join()
+
+
 def _left_out(fault: Fault) -> None:
     print(f"left out: {fault.path} {fault.reason.partition(';')[0]}", flush=True)
 
@@ -150,6 +170,7 @@ def run(chosen: argparse.Namespace, wiring: Wiring = wire) -> int:
     )
     if wiring is wire and not (config.static_pod_path or config.static_pod_url):
         raise ConfigurationError("pods come from nowhere; set staticPodPath or staticPodURL")
+    _check_threads()
     rules = KUBELET if chosen.rules == "kubelet" else Rulebook()
     named = named_machine(chosen.machine or "/sys")
     for note in named.notes:

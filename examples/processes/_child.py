@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 from typing import NoReturn
 
-from examples.processes._kept import Made, open_log
+from examples.processes._kept import Made, make_log_folder, open_log
 
 __all__ = ["READY", "become"]
 
@@ -50,7 +50,7 @@ def _take_output(path: str) -> None:
     quiet = os.open(os.devnull, os.O_RDWR)
     log = quiet
     if path:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        make_log_folder(Path(path).parent)
         log = open_log(path)
     for number, file in enumerate((quiet, log, log)):
         os.dup2(file, number)

@@ -10,7 +10,7 @@ import re
 import select
 import signal
 import time
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from pathlib import Path
 
 import attrs
@@ -61,7 +61,7 @@ class Fence:
         """Whether the kernel keeps processes in, and to their limits."""
         return self.driver is not None and not self.driver.layout.stand_in
 
-    def _holds(self, name: str) -> bool:
+    def holds(self, name: str, /) -> bool:
         """Whether a cgroup keeps its processes in; a container from a time without cgroups has none."""
         return self.driver is not None and self.confines and self.driver.exists(CgroupName.parse(name))
 
@@ -99,14 +99,44 @@ class Fence:
             pid: Its first process, which leads a session; 0 before there is one.
             ticks: That one's start time; -1 for whoever has the number now.
         """
-        inside = self.driver.pids(CgroupName.parse(name)) if self.driver is not None else frozenset[int]()
-        return inside if self._holds(name) or not pid else inside | _session(pid, ticks)
+        return self._members({name: (pid, ticks)})[name]
 
-    def end(self, name: str, pid: int, ticks: int, /) -> frozenset[int]:
-        """SIGKILL to all in it; who is still there shortly after."""
-        if self.driver is not None and self._holds(name):
-            return frozenset(one.pid for one in self.driver.kill(CgroupName.parse(name)))
-        return end_all(lambda: self.members(name, pid, ticks))
+    def _members(self, many: Mapping[str, tuple[int, int]]) -> dict[str, frozenset[int]]:
+        """The same for some, with one look at all processes."""
+        found: dict[str, frozenset[int]] = {}
+        leaders: dict[int, str] = {}
+        for name, (pid, ticks) in many.items():
+            place = CgroupName.parse(name)
+            found[name] = self.driver.pids(place) if self.driver is not None else frozenset[int]()
+            if pid and not self.holds(name) and _may_lead(pid, ticks):
+                leaders[pid] = name
+        for pid, session in _in_sessions(leaders).items():
+            found[leaders[session]] |= {pid}
+        return found
+
+    def end(self, many: Mapping[str, Started], /) -> dict[str, frozenset[int]]:
+        """SIGKILL to all in some cgroups; who of each is still there shortly after.
+
+        Args:
+            many: The first process of each. A session whose number is that of another boot's is
+                somebody else's.
+        """
+        left = {name: self._kill(CgroupName.parse(name)) for name in many if self.holds(name)}
+        boot = boot_id()
+        others = {
+            name: (one.pid if one.boot == boot else 0, one.ticks)
+            for name, one in many.items()
+            if name not in left
+        }
+        there = end_all(lambda: frozenset().union(*self._members(others).values()))
+        for name, members in self._members(others).items() if there else ():
+            left[name] = there & members
+        return left
+
+    def _kill(self, name: CgroupName) -> frozenset[int]:
+        return (
+            frozenset(one.pid for one in self.driver.kill(name)) if self.driver is not None else frozenset()
+        )
 
     def remove(self, name: str, /) -> None:
         """Remove a cgroup that nobody is in."""
@@ -130,13 +160,13 @@ class Fence:
         Yields:
             What moves a process into both.
         """
-        if self.driver is None or not self._holds(name):
+        if self.driver is None or not self.holds(name):
             held: list[int] = []
             try:
                 yield held.append
             except BaseException:
                 for pid in held:
-                    end_all(lambda pid=pid: _session(pid, -1) | {pid} & _alive(pid))  # type: ignore[misc]
+                    end_all(lambda pid=pid: _session(pid) | {pid} & _alive(pid))  # type: ignore[misc]
                 raise
             return
         whole, alone = CgroupName.parse(name), _first_hierarchy(self.driver)
@@ -174,7 +204,7 @@ class Fence:
 
     def end_parts(self, name: str, /) -> None:
         """End what runs in parts of a cgroup whose makers have died, such as a killed agent's commands."""
-        if self.driver is None or not self._holds(name):
+        if self.driver is None or not self.holds(name):
             return
         alone = _first_hierarchy(self.driver)
         for place in alone.children(CgroupName.parse(name)):
@@ -258,25 +288,29 @@ def _wait(descriptors: set[int], until: float) -> None:
 def sessions(pids: Collection[int], /) -> frozenset[int]:
     """All live processes of the sessions that some processes are in."""
     fields = [stat_fields(one) for one in pids]
-    return _in_sessions({int(one[_SESSION]) for one in fields if one})
+    return frozenset(_in_sessions({int(one[_SESSION]) for one in fields if one}))
 
 
-def _session(pid: int, ticks: int) -> frozenset[int]:
-    """Live processes of a session; none where its number is another's by now."""
+def _session(pid: int) -> frozenset[int]:
+    """Live processes of a session."""
+    return frozenset(_in_sessions({pid}))
+
+
+def _may_lead(pid: int, ticks: int) -> bool:
+    """Whether a session that began with a process is that of who has its number by now, if anybody has."""
     leader = stat_fields(pid)
-    if leader and ticks >= 0 and int(leader[_START]) != ticks:
-        return frozenset()
-    return _in_sessions({pid})
+    return not leader or ticks < 0 or int(leader[_START]) == ticks
 
 
-def _in_sessions(leaders: Collection[int]) -> frozenset[int]:
-    found: set[int] = set()
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - Path objects for each process cost more than all else
+def _in_sessions(leaders: Collection[int]) -> dict[int, int]:
+    """Live processes of some sessions, each with its session."""
+    found: dict[int, int] = {}
+    for entry in os.listdir("/proc") if leaders else ():  # noqa: PTH208 - Path objects for each cost more than all else
         if entry.isdigit():
             fields = stat_fields(int(entry))
-            if fields and fields[0] not in "ZX" and int(fields[_SESSION]) in leaders:
-                found.add(int(entry))
-    return frozenset(found)
+            if fields and fields[0] not in "ZX" and (session := int(fields[_SESSION])) in leaders:
+                found[int(entry)] = session
+    return found
 
 
 def _alive(pid: int) -> frozenset[int]:

@@ -25,6 +25,7 @@ from pathlib import Path
 import attrs
 
 from examples.processes._child import READY, become
+from examples.processes._clients import Clients
 from examples.processes._fence import Fence
 from examples.processes._kept import (
     LISTENS,
@@ -61,8 +62,9 @@ class Keeper:
         fence: How processes are held together.
         events: Everything that is waited for.
         children: Containers by the pid of their first process.
-        clients: Who is connected, with what came of an unfinished line.
+        clients: Who is connected.
         adopted: How many run that an earlier keeper started.
+        due: Containers whose first process has ended, and what else they have not yet: each with how, by id.
         unwritten: How containers ended that the disk did not take yet, by id.
         files_limit: How many files containers may open, as it was before the keeper took more.
     """
@@ -71,8 +73,13 @@ class Keeper:
     fence: Fence
     events: selectors.BaseSelector = attrs.field(factory=selectors.DefaultSelector)
     children: dict[int, tuple[Made, Started]] = attrs.field(factory=dict[int, tuple[Made, Started]])
-    clients: dict[socket.socket, bytes] = attrs.field(factory=dict[socket.socket, bytes])
+    clients: Clients = attrs.field(
+        default=attrs.Factory(lambda self: Clients(self.events, self.answer, _note), takes_self=True)
+    )
     adopted: int = 0
+    due: dict[str, tuple[Made, Started, Ended]] = attrs.field(
+        factory=dict[str, tuple[Made, Started, Ended]], kw_only=True
+    )
     unwritten: dict[str, Ended] = attrs.field(factory=dict[str, Ended], kw_only=True)
     files_limit: tuple[int, int] = attrs.field(
         factory=lambda: resource.getrlimit(resource.RLIMIT_NOFILE), kw_only=True
@@ -92,17 +99,19 @@ class Keeper:
                 continue
             watch = _watch(started)
             if watch is None:
-                self.ended(made, started, Ended(code=None, reason="Unknown"))
+                self.due[name] = made, started, Ended(code=None, reason="Unknown")
                 continue
             self.adopted += 1
             self.events.register(watch, selectors.EVENT_READ, self._lost(watch, made, started))
+        while self.due:  # whoever reads once this keeper is there reads each end
+            self.settle()
 
     def _lost(self, watch: int, made: Made, started: Started) -> Callable[[], None]:
         def ended() -> None:
             self.events.unregister(watch)
             os.close(watch)
             self.adopted -= 1
-            self.ended(made, started, Ended(code=None, reason="Unknown", unix_s=time.time()))
+            self.due[made.id] = made, started, Ended(code=None, reason="Unknown", unix_s=time.time())
 
         return ended
 
@@ -175,7 +184,7 @@ class Keeper:
         return f"its process was {how} before it became the command{remedy}"
 
     def reap(self) -> None:
-        """Collect all that has ended: containers, and what they orphaned."""
+        """Collect all that has ended: containers, which are due then, and what they orphaned."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -185,26 +194,37 @@ class Keeper:
                 return
             if pid in self.children:
                 made, started = self.children.pop(pid)
-                self.ended(made, started, self._how(made, os.waitstatus_to_exitcode(status)))
+                self.due[made.id] = made, started, self._how(os.waitstatus_to_exitcode(status))
 
-    def _how(self, made: Made, code: int) -> Ended:
+    @staticmethod
+    def _how(code: int) -> Ended:
         if code >= 0:
             return Ended(code=code, reason="Error" if code else "Completed", unix_s=time.time())
-        killed = code == -signal.SIGKILL and self.fence.was_oom(made.cgroup)
-        reason = "OOMKilled" if killed else "Error"
-        return Ended(code=128 - code, signal=-code, reason=reason, unix_s=time.time())
+        return Ended(code=128 - code, signal=-code, reason="Error", unix_s=time.time())
 
-    def ended(self, made: Made, started: Started, how: Ended) -> None:
-        """The first process has ended: so does all else of its container; then it is told."""
+    def _reasoned(self, made: Made, how: Ended) -> Ended:
+        killed = how.signal == signal.SIGKILL and self.fence.was_oom(made.cgroup)
+        return attrs.evolve(how, reason="OOMKilled") if killed else how
+
+    def settle(self) -> None:
+        """End all else of what is due, then tell it.
+
+        Of one container, so that a request that came meanwhile waits no longer; of all that no
+        cgroup holds, since one look at all processes serves any number of them.
+        """
+        names, words = [next(iter(self.due))], ""
         try:
-            left = self.fence.end(made.cgroup, started.pid, started.ticks)
+            if not self.fence.holds(self.due[names[0]][0].cgroup):
+                names = [name for name, (made, *_) in self.due.items() if not self.fence.holds(made.cgroup)]
+            turn = [self.due[name] for name in names]
+            left = self.fence.end({made.cgroup: started for made, started, _ in turn})
         except (OSError, NodeallocError) as error:
-            how = attrs.evolve(how, message=f"its other processes could not be ended: {error}")
-        else:
-            if left:
-                words = f"not ended by SIGKILL yet: {', '.join(map(str, sorted(left)))}"
-                how = attrs.evolve(how, message=words)
-        self.write_end(made.id, how)
+            left, words = {}, f"its other processes could not be ended: {error}"
+        for name in names:
+            made, _, how = self.due.pop(name)
+            there = ", ".join(map(str, sorted(left.get(made.cgroup, ()))))
+            message = f"not ended by SIGKILL yet: {there}" if there else words
+            self.write_end(name, attrs.evolve(self._reasoned(made, how), message=message))
 
     def write_end(self, name: str, how: Ended) -> None:
         """Write down how a container ended, then tell it; where the disk does not take it now, later."""
@@ -218,44 +238,12 @@ class Keeper:
             self.unwritten[name] = how
             return
         self.unwritten.pop(name, None)
-        for client in list(self.clients):
-            self.say(client, f"ended {name}")
+        self.clients.tell(f"ended {name}")
 
-    def say(self, client: socket.socket, line: str) -> None:
-        """A line to one who is connected; whoever does not listen is let go."""
-        try:
-            client.sendall(f"{line}\n".encode())
-        except OSError:
-            self.leave(client)
-
-    def leave(self, client: socket.socket) -> None:
-        """Somebody is connected no more."""
-        if self.clients.pop(client, None) is not None:
-            self.events.unregister(client)
-            client.close()
-
-    def welcome(self, listener: socket.socket) -> None:
-        """Somebody connects."""
-        client, _ = listener.accept()
-        client.settimeout(10.0)
-        self.clients[client] = b""
-        self.events.register(client, selectors.EVENT_READ, lambda: self.hear(client))
-        self.say(client, "here")  # from now on it is told of each end
-
-    def hear(self, client: socket.socket) -> None:
-        """Somebody asks."""
-        try:
-            data = client.recv(65536)
-        except OSError:
-            data = b""
-        if not data:
-            self.leave(client)
-            return
-        *lines, self.clients[client] = (self.clients[client] + data).split(b"\n")
-        for line in lines:
-            word, _, name = line.decode(errors="replace").partition(" ")
-            if word == "start" and "/" not in name:
-                self.say(client, self.start(name))
+    def answer(self, line: str) -> str:
+        """What a line is answered with, "" for nothing."""
+        word, _, name = line.partition(" ")
+        return self.start(name) if word == "start" and "/" not in name else ""
 
     def run(self) -> None:
         """Until nothing runs and nobody is connected."""
@@ -266,15 +254,19 @@ class Keeper:
         signal.signal(signal.SIGCHLD, _heard)
         self.events.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
         while True:
-            idle = not (self.children or self.clients or self.adopted or self.unwritten)
-            ready = self.events.select(_LINGERS_S if idle or self.unwritten else None)
+            idle = not (self.children or self.clients or self.adopted or self.due or self.unwritten)
+            waits_s = _LINGERS_S if idle or self.unwritten else None
+            ready = self.events.select(0 if self.due else waits_s)
             if idle and not ready:
                 return
             for key, _ in ready:
                 self._do(key.data)
+            self.reap()
+            if self.due:
+                self.settle()
+                continue
             for name, how in list(self.unwritten.items()):
                 self.write_end(name, how)
-            self.reap()
 
     def _do(self, work: Callable[[], object]) -> None:
         """One thing that came up: what fails of it is noted, since all other containers go on."""
@@ -343,7 +335,9 @@ def _keep(tree: str, root: str) -> int:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(SOCKET)
         listener.listen(16)
-        keeper.events.register(listener, selectors.EVENT_READ, lambda: keeper.welcome(listener))
+        keeper.events.register(
+            listener, selectors.EVENT_READ, lambda: keeper.clients.welcome(listener.accept()[0])
+        )
         keeper.adopt()
         with contextlib.suppress(BrokenPipeError):  # whoever started it was killed; the next one finds it
             os.write(1, LISTENS)

@@ -31,6 +31,7 @@ __all__ = [
     "Started",
     "boot_id",
     "has_executed",
+    "make_log_folder",
     "open_log",
     "start_ticks",
     "stat_fields",
@@ -302,6 +303,22 @@ def open_log(path: str | Path) -> int:
         raise OSError(errno.EINVAL, f"{path} is no file to write a log to")
     os.set_blocking(log, True)
     return log
+
+
+def make_log_folder(folder: Path, /) -> None:
+    """Make it, and name what stands in its way.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        places = (one for one in [*reversed(folder.parents), folder] if os.path.lexists(one))
+        if (odd := next((one for one in places if not one.is_dir()), None)) is None:
+            raise
+        words = f"a link to {odd.readlink()}, which is no folder" if odd.is_symlink() else "no folder"
+        raise OSError(f"{odd} is {words}; move it away: logs go there") from error
 
 
 def boot_id() -> str:

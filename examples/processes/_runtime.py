@@ -16,7 +16,7 @@ import attrs
 
 from examples.processes import _commands as commands
 from examples.processes._fence import Fence, send
-from examples.processes._kept import Box, Files, Made, boot_id, variables
+from examples.processes._kept import Box, Files, Made, boot_id, make_log_folder, variables
 from examples.processes._line import KeeperLine
 from examples.processes._marks import end_commands, end_strays, mark
 from examples.processes._table import Run, Table
@@ -169,7 +169,7 @@ class ProcessRuntime:
                         "run_sandbox", one.id, f"sandbox {one.id} has that pod and attempt"
                     )
             if config.log_directory:
-                self._kept(lambda: Path(config.log_directory).mkdir(parents=True, exist_ok=True))
+                self._kept(lambda: make_log_folder(Path(config.log_directory)))
             self._kept(lambda: self._files.write(box, "sandboxes", made))
             self._table.keep_box(box)
         self._table.tell()
@@ -371,10 +371,8 @@ class ProcessRuntime:
     def _end(self, runs: Sequence[Run]) -> None:
         """SIGKILL to all of them at once; returns when the end of each is known."""
         live = [one for one in runs if one.started is not None and one.ended is None]
-        for one in live:
-            started = one.started
-            if started is not None:
-                self._kept(lambda made=one.made, at=started: self._fence.end(made.cgroup, at.pid, at.ticks))  # type: ignore[misc]
+        first = {one.made.cgroup: one.started for one in live if one.started is not None}
+        self._kept(lambda: self._fence.end(first))
         with self._changed:
             gone = self._changed.wait_for(lambda: all(one.ended is not None for one in live), _LEAVES_S)
         if not gone:

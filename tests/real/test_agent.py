@@ -175,13 +175,26 @@ def none_left(thread):
 threading.Thread.start = none_left
 sys.exit(agent.main())
 """
+FEW_THREADS = """
+import os, sys, threading
+import grpc
+from examples.agent import __main__ as agent
+def few_left(thread, start=threading.Thread.start):
+    if threading.active_count() > 12:
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = few_left
+grpc.server = lambda *_, **__: os.abort()  # as where it may start none: it asserts that it can
+sys.exit(agent.main())
+"""
 
 
-def test_what_keeps_it_from_starting_threads_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [THREADLESS, FEW_THREADS])
+def test_what_keeps_it_from_starting_threads_is_named(tmp_path: Path, program: str) -> None:
     """A limit of the user's processes or of its service: exit status 2 and no traceback."""
     words = ("--config", configuration(tmp_path, staticPodPath=str(tmp_path)), "--root", tmp_path / "root")
     machine = ("--machine", "1 socket x 2 cores, memory=4Gi")
-    command = [sys.executable, "-c", THREADLESS, *map(str, words), *machine]
+    command = [sys.executable, "-c", program, *map(str, words), *machine]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert "agent: can't start new thread; let it have more of them (ulimit -u, TasksMax)" in done.stderr
