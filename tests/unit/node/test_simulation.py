@@ -141,7 +141,7 @@ FOUND = {
     "always-ready": 0,
     "always-well": 0,
     "believes-at-once": 10,
-    "believes-in-mounts": 303,
+    "believes-in-mounts": 99,
     "comes-back": 0,
     "counts-begin-anew": 4,
     "counts-twice": 6,
