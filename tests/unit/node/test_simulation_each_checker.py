@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from nodealloc.cgroups import CgroupName, Limits
+from nodealloc.devices import Capacity, PluginUnavailableError
 from nodealloc.idset import CPUSet, NodeSet
 from nodealloc.podfacts import (
     ConditionStatus,
@@ -563,6 +564,31 @@ def devices_are_well(scene: Scene) -> None:
     scene.clock.advance(1.0)
     scene.wants(container=DEVICE)
     scene.runs(env=given("gpu-0"))
+
+
+def allocated_again(scene: Scene) -> None:
+    scene.environment.only_ends = True
+    scene.wants(container=DEVICE)
+    scene.environment.plugins.did(What.ALLOCATED, GPU, ["gpu-0"])
+    scene.runs(env=given("gpu-0"))
+    scene.environment.plugins.did(What.ALLOCATED, GPU, ["gpu-0"])
+
+
+def reported(there: int, well: int, *, away_s: float = 0.0) -> Callable[[Scene], None]:
+    """So many devices are, of a plugin that was heard, and that nobody has followed for so long."""
+
+    def does(scene: Scene) -> None:
+        scene.environment.only_ends = True
+        plugins = scene.environment.plugins
+        plugins.heard_s[GPU] = scene.clock.awake_s
+        plugins.reports(lambda: {GPU: Capacity(there, well)})
+        if away_s:
+            with pytest.raises(PluginUnavailableError):
+                next(plugins.connect("/plugins/gpu-1.sock").lists())
+            scene.clock.advance(away_s)
+            scene.told()
+
+    return does
 
 
 def cpus_shared(scene: Scene) -> None:
@@ -1349,6 +1375,14 @@ BROKEN = {
         devices_stand, r"u/app starts with the files \[\], and \['/dev/gpu-0'\] go with its devices"
     ),
     "DevicesOnce": Broken(devices_once, r"gpu-0 is .*, each for itself"),
+    "DevicesOnce allocated": Broken(
+        allocated_again, r"sim.example/gpu is asked to allocate gpu-0, and u/app runs with it"
+    ),
+    "DevicesReported": Broken(reported(4, 3), r"3 of 4 .+gpu are reported to be well, .+ so of 4", "settled"),
+    "DevicesReported ill": Broken(reported(4, 1, away_s=6.0), r"1 .+gpu .+ well, and no plugin .+ for 6 s"),
+    "DevicesReported away": Broken(
+        reported(0, 0, away_s=150.0), r"0 .+gpu are reported, of 4, .+ away for 150 s"
+    ),
     "DevicesStand": Broken(devices_stand, r"u/app had .*gpu-0.* and is given .*gpu-1"),
     "DevicesAligned": Broken(devices_aligned, r"has CPUs of node \{0\} and gpu-3 of another"),
     "PluginsAsked": Broken(plugins_asked, r"is given \('gpu-0',\), which nobody allocated"),

@@ -8,13 +8,21 @@ from nodealloc.podspec import QosClass, qos_class
 from nodealloc.testing.simulation.node._environment import Environment
 from nodealloc.testing.simulation.node._events import Event, What
 from nodealloc.testing.simulation.node._guarantee import Guarantee
-from nodealloc.testing.simulation.node._resources import RESOURCES, file_of, library_of, node_of
+from nodealloc.testing.simulation.node._resources import (
+    NODES,
+    OF_EACH_NODE,
+    RESOURCES,
+    file_of,
+    library_of,
+    node_of,
+)
 
 __all__ = [
     "DevicesAligned",
     "DevicesAreWell",
     "DevicesComeWhole",
     "DevicesOnce",
+    "DevicesReported",
     "DevicesStand",
     "PluginsAsked",
 ]
@@ -26,7 +34,9 @@ class DevicesOnce(Guarantee):
     words = "no device that one container has is another's, and each has as many as it asked for"
 
     def heard(self, event: Event, /) -> None:
-        """Whoever starts has its devices alone."""
+        """Whoever starts has its devices alone, and no plugin is asked to give away what runs."""
+        if event.what is What.ALLOCATED and self.environment.only_ends:
+            self._is_free(event)
         container = self.container(event) if event.what is What.STARTED else None
         if container is None or not self.environment.plugins.are_asked:
             return
@@ -42,6 +52,17 @@ class DevicesOnce(Guarantee):
                 for resource, ids in mine.items():
                     both = sorted(set(ids) & set(other.get(resource, ())))
                     assert not both, f"{both[0]} is {one.record.id}'s and {event.id}'s, each for itself"
+
+    def _is_free(self, allocated: Event) -> None:
+        """A plugin is asked once for what a container has, before that runs."""
+        containers, ids = self.environment.containers, set(str(allocated.value).split(","))
+        for one in containers.running:
+            had = {each for mine in containers.devices.get(one.record.id, {}).values() for each in mine}
+            both = sorted(ids & had) if one.record.id not in containers.late | containers.strange else ()
+            assert not both, (
+                f"{allocated.id} is asked to allocate {both[0]}, and {one.record.pod.uid}/{one.record.name} "
+                "runs with it"
+            )
 
 
 class DevicesStand(Guarantee):
@@ -165,3 +186,40 @@ class DevicesAligned(Guarantee):
         for ids in mine.values():
             others = sorted(one for one in ids if node_of(one) not in nodes)
             assert not others, f"{event.uid}/{event.name} has CPUs of node {nodes} and {others[0]} of another"
+
+
+class DevicesReported(Guarantee):
+    """Ours: what a node reports of devices, of an agent that says what it reports."""
+
+    words = "devices are reported as their plugin lists them, and as ill, all of them, while none serves"
+
+    def heard(self, _event: Event, /) -> None:
+        """Looked at whenever something happens."""
+        if not self.environment.only_ends:
+            return
+        plugins = self.environment.plugins
+        for resource, (there, well) in plugins.reported.items():
+            away_s = plugins.away_s(resource)
+            is_known = resource in plugins.heard_s and away_s < _STAY_S
+            assert there >= _ALL or not is_known, (
+                f"{there} {resource} are reported, of {_ALL}, and its plugin is away for {away_s:.0f} s"
+            )
+            assert not well or away_s < _ILL_S, (
+                f"{well} {resource} are reported to be well, and no plugin has served them for {away_s:.0f} s"
+            )
+
+    def settled(self) -> None:
+        """As many are well as the plugin that is followed says."""
+        plugins = self.environment.plugins
+        for resource, (there, well) in plugins.reported.items():
+            is_served = resource in plugins.heard_s and not plugins.away_s(resource)
+            said = plugins.well(resource)
+            assert not is_served or (there >= _ALL and well == said), (
+                f"{well} of {there} {resource} are reported to be well, and its plugin says so of {said}"
+            )
+
+
+_ALL = NODES * OF_EACH_NODE
+"""Devices of each resource."""
+_ILL_S, _STAY_S = 5.0, 200.0
+"""So long after its plugin left they are ill, at the latest; so long they are reported, at least."""

@@ -19,6 +19,7 @@ from nodealloc.testing.simulation.node._devices import (
     DevicesAreWell,
     DevicesComeWhole,
     DevicesOnce,
+    DevicesReported,
     DevicesStand,
     PluginsAsked,
 )
@@ -176,6 +177,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     DevicesAreWell,
     DevicesComeWhole,
     DevicesAligned,
+    DevicesReported,
     PluginsAsked,
     MountsAccounted,
     CgroupsHold,

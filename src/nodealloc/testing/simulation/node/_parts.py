@@ -98,6 +98,7 @@ class AgentParts:
         )
         plugins.begin()
         ports.plugins.on_change(registrar.observe)
+        ports.plugins.reports(plugins.capacity)
         looking = Periodic(
             lambda _turn: registrar.observe(),
             every_s=_LOOK_S,

@@ -9,6 +9,7 @@ from typing import Final
 
 from nodealloc import _attrs as attrs
 from nodealloc.devices import (
+    Capacity,
     Device,
     DeviceMount,
     DeviceNode,
@@ -88,11 +89,12 @@ class SimulatedPlugins:
         self._also: dict[str, str] = {}
         self._number = 0
         self._on_change: Callable[[], object] = lambda: None
+        self._capacity: Callable[[], Mapping[str, Capacity]] = dict
         self._broken: set[str] = set()
         self.are_asked: bool = False
         self.heard_s: dict[str, float] = {}
         self.ill_s: dict[str, float] = {}
-        self._followed: dict[str, set[int]] = {resource: set() for resource in RESOURCES}
+        self._followed: dict[str, set[object]] = {resource: set() for resource in RESOURCES}
         self._left_s: dict[str, float] = {}
         self._back_s: dict[str, float] = {}
         for resource in RESOURCES:
@@ -107,6 +109,7 @@ class SimulatedPlugins:
             self._followed[resource].clear()
             self._left_s.setdefault(resource, self._clock.awake_s)
         self._on_change = lambda: None
+        self._capacity = dict
         return self
 
     # What an agent asks.
@@ -114,6 +117,10 @@ class SimulatedPlugins:
     def on_change(self, call: Callable[[], object], /) -> None:
         """Call this when a socket comes or goes, as the kernel would."""
         self._on_change = call
+
+    def reports(self, capacity: Callable[[], Mapping[str, Capacity]], /) -> None:
+        """What the agent reports of each resource at any time; one that never says is not held to it."""
+        self._capacity = capacity
 
     def look(self, _directory: str, /) -> Mapping[str, SocketIdentity]:
         """Sockets that stand there; some may be of dead processes."""
@@ -226,19 +233,19 @@ class SimulatedPlugins:
         one: _Process | None,
         path: str,
         seen: Sequence[Device] | None,
-        is_closed: Callable[[], bool],
+        by: _Connection,
     ) -> Sequence[Device]:
         """The next list of a plugin that is not the one that was seen; it ends with its process alone.
 
         A plugin whose stream broke would notice, and register again.
         """
         while True:
-            if one is None or not one.is_alive or self._life is None or is_closed():
-                self._is_left(one)
+            if one is None or not one.is_alive or self._life is None or by.is_closed:
+                self._is_left(one, by)
                 raise PluginUnavailableError(path, "ListAndWatch", "UNAVAILABLE", "stream removed")
             devices = self._listed(one)
             if devices != seen:
-                self._is_followed(one)
+                self._is_followed(one, by)
                 return devices
             wait = Rest()
             one.rests.append(wait)
@@ -249,6 +256,20 @@ class SimulatedPlugins:
         now_s = self._clock.awake_s
         left_s = self._left_s.get(resource, now_s)
         return now_s - left_s > _FORGOTTEN_S or self._back_s.get(resource, -1.0) >= since_s
+
+    @property
+    def reported(self) -> Mapping[str, Capacity]:
+        """What the present life of the agent reports, by resource; nothing once it is over."""
+        return {} if self._life is not None and self._life.is_over else self._capacity()
+
+    def away_s(self, resource: str, /) -> float:
+        """How long nobody has followed a plugin of a resource, on the clock of events; 0 for one that is."""
+        return self._clock.awake_s - self._left_s.get(resource, self._clock.awake_s)
+
+    def well(self, resource: str, /) -> int:
+        """How many devices its plugin says to be well."""
+        one = self._serving(resource)
+        return 0 if one is None else sum(one.devices.values())
 
     def was_heard(self, one: _Process | None, devices: Sequence[Device]) -> None:
         """A list of a plugin was taken in, and the next one is asked for."""
@@ -270,15 +291,15 @@ class SimulatedPlugins:
         if self._life is not None:
             self._life.leave()
 
-    def _is_followed(self, one: _Process) -> None:
-        self._followed[one.resource].add(one.number)
+    def _is_followed(self, one: _Process, by: _Connection) -> None:
+        self._followed[one.resource].add(by)
         left_s, now_s = self._left_s.pop(one.resource, None), self._clock.awake_s
         if left_s is not None and now_s - left_s > _FORGOTTEN_S:
             self._back_s[one.resource] = now_s
 
-    def _is_left(self, one: _Process | None) -> None:
+    def _is_left(self, one: _Process | None, by: _Connection) -> None:
         if one is not None:
-            self._followed[one.resource].discard(one.number)
+            self._followed[one.resource].discard(by)
             if not self._followed[one.resource]:
                 self._left_s.setdefault(one.resource, self._clock.awake_s)
 
@@ -351,7 +372,7 @@ class _Connection:
 
     def __init__(self, plugins: SimulatedPlugins, path: str, one: _Process | None) -> None:
         self._plugins, self._path, self._one = plugins, path, one
-        self._is_closed = False
+        self.is_closed = False
 
     def options(self) -> PluginOptions:
         """See `PluginWatch`."""
@@ -361,7 +382,7 @@ class _Connection:
         """See `PluginWatch`; lasts as long as the process and the connection do."""
         seen = None
         while True:
-            seen = self._plugins.next_list(self._one, self._path, seen, lambda: self._is_closed)
+            seen = self._plugins.next_list(self._one, self._path, seen, self)
             yield seen
             self._plugins.was_heard(self._one, seen)
 
@@ -393,11 +414,11 @@ class _Connection:
 
     def close(self) -> None:
         """See `PluginWatch`."""
-        self._is_closed = True
+        self.is_closed = True
         if self._one is not None:
             self._one.changed()
 
     def _enter(self, call: str, cancel: Cancel | None = None) -> _Process:
-        if self._is_closed:
+        if self.is_closed:
             raise PluginUnavailableError(self._path, call, "CANCELLED")
         return self._plugins.enter(self._one, self._path, call, cancel)
