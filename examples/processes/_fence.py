@@ -128,7 +128,7 @@ class Fence:
             for name, one in many.items()
             if name not in left
         }
-        there = end_all(lambda: frozenset().union(*self._members(others).values()))
+        there = end_all(lambda: frozenset[int]().union(*self._members(others).values()))
         for name, members in self._members(others).items() if there else ():
             left[name] = there & members
         return left
@@ -288,7 +288,8 @@ def _wait(descriptors: set[int], until: float) -> None:
 def sessions(pids: Collection[int], /) -> frozenset[int]:
     """All live processes of the sessions that some processes are in."""
     fields = [stat_fields(one) for one in pids]
-    return frozenset(_in_sessions({int(one[_SESSION]) for one in fields if one}))
+    # 0 is said of any that began outside of what this process can see.
+    return frozenset(_in_sessions({int(one[_SESSION]) for one in fields if one} - {0}))
 
 
 def _session(pid: int) -> frozenset[int]:

@@ -372,7 +372,7 @@ class _Connection:
 
     def __init__(self, plugins: SimulatedPlugins, path: str, one: _Process | None) -> None:
         self._plugins, self._path, self._one = plugins, path, one
-        self.is_closed = False
+        self.is_closed: bool = False
 
     def options(self) -> PluginOptions:
         """See `PluginWatch`."""
