@@ -120,6 +120,11 @@ def process(node: Node, container_id: str) -> int:
     return int(json.loads((node.folder / "containers" / container_id / "started").read_text())["pid"])
 
 
+def sleeps() -> str:
+    """A command that nobody else runs, also where tests run side by side."""
+    return f"sleep 1092.{os.getpid()}{next(NUMBERS):05}"
+
+
 def runs(words: str) -> bool:
     """Whether any process was called with these words."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):

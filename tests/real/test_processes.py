@@ -54,6 +54,7 @@ from tests.real.processes import (
     process,
     report,
     runs,
+    sleeps,
     started,
     until,
 )
@@ -131,13 +132,14 @@ def test_the_grace_is_kept_and_then_ended(node: Node) -> None:
 def test_children_end_with_their_container(node: Node) -> None:
     """When the first process has ended, by itself or by force, nothing of its session runs on."""
     runtime = node.runtime()
-    ended(runtime, started(runtime, app("sh", "-c", "sleep 1077 & exit 0")))
-    assert not runs("sleep 1077")
-    made = started(runtime, app("sh", "-c", "sleep 1078 & sleep 1079"))
-    until(lambda: runs("sleep 1078"))
+    left, inner, outer = sleeps(), sleeps(), sleeps()
+    ended(runtime, started(runtime, app("sh", "-c", f"{left} & exit 0")))
+    assert not runs(left)
+    made = started(runtime, app("sh", "-c", f"{inner} & {outer}"))
+    until(lambda: runs(inner))
     runtime.stop_container(made, 0.0)
-    assert not runs("sleep 1078")
-    assert not runs("sleep 1079")
+    assert not runs(inner)
+    assert not runs(outer)
 
 
 @needs_cgroups
@@ -146,20 +148,21 @@ def test_who_leaves_the_session_ends_too(node: Node) -> None:
     if node.tree != "/sys/fs/cgroup":
         pytest.skip("only a cgroup holds those that leave their session")
     runtime = node.runtime()
-    made = started(runtime, app("sh", "-c", "(setsid sleep 1080 &) ; sleep 1081"))
-    until(lambda: runs("sleep 1080") and runs("sleep 1081"))
+    apart, within = sleeps(), sleeps()
+    made = started(runtime, app("sh", "-c", f"(setsid {apart} &) ; {within}"))
+    until(lambda: runs(apart) and runs(within))
     runtime.stop_container(made, 0.0)
-    assert not runs("sleep 1080")
+    assert not runs(apart)
 
 
 def test_a_command_that_takes_too_long_leaves_nothing(node: Node) -> None:
     """After a time-out neither the command runs nor what it started; the container does."""
     runtime = node.runtime()
-    made = started(runtime, app())
+    made, inner, outer = started(runtime, app()), sleeps(), sleeps()
     with pytest.raises(CommandTimedOutError):
-        runtime.run_command(made, ("sh", "-c", "sleep 1082 & sleep 1083"), 0.3)
-    assert not runs("sleep 1082")
-    assert not runs("sleep 1083")
+        runtime.run_command(made, ("sh", "-c", f"{inner} & {outer}"), 0.3)
+    assert not runs(inner)
+    assert not runs(outer)
     assert report(runtime, made).record.state is RunState.RUNNING
 
 
@@ -203,14 +206,14 @@ def test_a_container_from_a_time_without_cgroups_is_served(tmp_path: Path) -> No
     made = started(before, app())
     before.close()
     node.tree = "/sys/fs/cgroup"
-    later = node.runtime()
+    later, inner, outer = node.runtime(), sleeps(), sleeps()
     try:
         assert later.run_command(made, ("sh", "-c", "echo well"), 10.0) == CommandResult(
             code=0, output=b"well\n"
         )
         with pytest.raises(CommandTimedOutError):
-            later.run_command(made, ("sh", "-c", "sleep 1084 & sleep 1085"), 0.3)
-        assert not runs("sleep 1084")
+            later.run_command(made, ("sh", "-c", f"{inner} & {outer}"), 0.3)
+        assert not runs(inner)
         assert report(later, made).record.state is RunState.RUNNING
     finally:
         for pod in later.listing().pods.values():
@@ -368,7 +371,8 @@ def test_containers_outlive_an_agent_that_is_killed(node: Node) -> None:
 def test_containers_outlive_their_keeper(node: Node) -> None:
     """A keeper that is killed takes no container with it; how these end nobody can say, as is said."""
     runtime = node.runtime()
-    made = started(runtime, app("sh", "-c", "sleep 1085"))
+    stays = sleeps()
+    made = started(runtime, app("sh", "-c", stays))
     pid = process(node, made)
     keeper = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(keeper, signal.SIGKILL)
@@ -384,7 +388,7 @@ def test_containers_outlive_their_keeper(node: Node) -> None:
     assert ended(runtime, other).exit == Exited(code=0)
     runtime.stop_container(made, 5.0)
     assert report(runtime, made).exit == ExitUnknown()
-    assert not runs("sleep 1085")
+    assert not runs(stays)
 
 
 def test_nothing_of_another_boot_runs(node: Node) -> None:
@@ -431,7 +435,8 @@ def test_what_cannot_be_read_harms_itself_alone(node: Node) -> None:
 def test_what_may_run_is_not_taken_for_ended(node: Node, name: str, junk: str | None) -> None:
     """Whatever stands in place of a file: what runs is seen, or its pod is not to be acted upon."""
     first = node.runtime()
-    good, made = started(first, app()), started(first, app("sleep", "1086"))
+    stays = sleeps()
+    good, made = started(first, app()), started(first, app(*stays.split()))
     first.close()
     node.open.remove(first)
     path = node.folder / "containers" / made / name
@@ -461,7 +466,7 @@ def test_what_may_run_is_not_taken_for_ended(node: Node, name: str, junk: str | 
     assert report(runtime, made).record.state is RunState.RUNNING
     runtime.stop_container(made, 0.0)  # its keeper lives, and writes how it ended
     assert report(runtime, made).exit == Exited(code=137, signal=9)
-    assert not runs("sleep 1086")
+    assert not runs(stays)
 
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["torn", "gone"])

@@ -14,7 +14,7 @@ from examples.processes import _commands as commands
 from examples.processes._fence import Fence
 from examples.processes._kept import Files, Made
 from nodealloc.runtime import CommandResult, LinuxResources, RuntimeRefusedError, Security
-from tests.real.processes import NUMBERS, Node, app, node, runs, started, until
+from tests.real.processes import Node, app, node, runs, sleeps, started, until
 
 __all__ = ["node"]
 
@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from examples.processes import ProcessRuntime
 runtime = ProcessRuntime(Path(sys.argv[1]), cgroup=sys.argv[2], tree=sys.argv[3])
-runtime.run_command(sys.argv[4], ("sh", "-c", "sleep $((1089 + 1)) & sleep $((1090 + 1))"), 1000.0)
+runtime.run_command(sys.argv[4], ("sh", "-c", "sleep $0 & sleep $1", *sys.argv[5:]), 1000.0)
 """
 
 
@@ -74,16 +74,16 @@ def test_commands_of_an_agent_that_was_killed_do_not_run_on(node: Node) -> None:
     """Nobody waits for them any more; probes of each agent that was killed piled up in their container."""
     runtime = node.runtime()
     made = started(runtime, app())
-    stays = f"sleep 1096.{os.getpid()}{next(NUMBERS)}"
+    stays, *goes = sleeps(), sleeps(), sleeps()
     said = runtime.run_command(made, ("sh", "-c", f"setsid {stays} >/dev/null 2>&1 & echo $!"), 10.0)
-    words = (str(node.folder), node.cgroup, node.tree, made)
+    words = (str(node.folder), node.cgroup, node.tree, made, *(one.split()[1] for one in goes))
     within = {**os.environ, "PYTHONPATH": os.pathsep.join(one or os.curdir for one in sys.path)}
     with subprocess.Popen([sys.executable, "-c", ASKS, *words], env=within) as agent:
-        until(lambda: runs("sleep 1090") and runs("sleep 1091"))
+        until(lambda: all(map(runs, goes)))
         agent.kill()
     runtime.close()
     later = node.runtime()
-    until(lambda: not runs("sleep 1090") and not runs("sleep 1091"))
+    until(lambda: not any(map(runs, goes)))
     assert later.run_command(made, ("true",), 10.0) == CommandResult(code=0)
     assert runs(stays)  # what a command left behind as it ended is the container's
     os.kill(int(said.output), signal.SIGKILL)

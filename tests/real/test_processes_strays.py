@@ -14,15 +14,10 @@ import pytest
 
 from examples.processes._kept import start_ticks, stat_fields
 from nodealloc.runtime import RunState
-from tests.real.processes import NUMBERS, Node, app, node, process, report, runs, started, until
+from tests.real.processes import Node, app, node, process, report, runs, sleeps, started, until
 from tests.real.test_processes_keeper import keepers
 
 __all__ = ["node"]
-
-
-def sleeps() -> str:
-    """What is called so by nobody else."""
-    return f"sleep 1092.{os.getpid()}{next(NUMBERS)}"
 
 
 def forgotten(node: Node, *path: str, is_keeper_killed: bool) -> None:
