@@ -80,8 +80,8 @@ def test_who_waits_beside_the_driver_hears_of_the_pass_that_took_the_wake_up() -
     """Made between its question and its wait: there is no work any more, and nothing else would come."""
     bench = Bench(ThreadExecutor(), resync_s=None)
     bench.desired.put("a", 1)
+    passes = bench.reconciler.passes_made
     with bench.reconciler:
-        passes = bench.reconciler.passes_made
         bench.reconciler.wait_until(["a"], lacks, timeout_s=10.0)
         until_s = time.monotonic() + 10.0
         while time.monotonic() < until_s and (
@@ -89,8 +89,9 @@ def test_who_waits_beside_the_driver_hears_of_the_pass_that_took_the_wake_up() -
         ):
             time.sleep(0.001)
         assert bench.reconciler.wait_for_pass(passes, 10.0)
+        passes = bench.reconciler.passes_made
         threading.Timer(0.05, bench.desired.put, ("b", 1)).start()
-        assert bench.reconciler.wait_for_pass(bench.reconciler.passes_made, 10.0)
+        assert bench.reconciler.wait_for_pass(passes, 10.0)
 
 
 def test_who_waits_beside_a_group_hears_of_its_passes() -> None:
